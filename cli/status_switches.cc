@@ -105,8 +105,14 @@ std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches) {
                                    : "its reason and message say why; docs/conditions.md";
     }
     if (compared == nullptr || kube::StringAt(*compared, {"status"}) != "False") continue;
-    if (kube::StringAt(*compared, {"reason"}) != "NameInDoubt") continue;
+    const std::string reason = kube::StringAt(*compared, {"reason"});
+    if (reason != "NameInDoubt" && reason != "NotTold") continue;
     troubles.push_back(OfSwitch(object, *compared));
+    if (reason == "NotTold") {
+      troubles.back().what = "has nodes that may not be told of their cables";
+      troubles.back().remedy = "kubectl heddle doctor names the missing right; else see its message";
+      continue;
+    }
     troubles.back().what = "is not who it should be";
     troubles.back().remedy = "correct its name, or give each switch a hostname of its own";
   }

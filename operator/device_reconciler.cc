@@ -83,6 +83,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     pass.Spec(node.name, nodes_.UidOf(node.name), DevicesOf(node.wishes), DevicesOf(wanted));
   }
   const auto not_told = NotToldOf(pass.Refused(), rollout.wishes);
+  std::set<std::string> said;  // nodes of which a policy says that they are not told
   for (const crds::RdmaDevicePolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;
@@ -94,8 +95,10 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
-    if (const auto untold = not_told.find(policy.name); untold != not_told.end())
-      SayNotTold(untold->second, clock_.WallNow(), wanted.status.conditions);
+    const auto untold = not_told.find(policy.name);
+    if (untold != not_told.end() && SayNotTold(untold->second, crds::kReady, policy.status.conditions,
+                                               clock_.WallNow(), wanted.status.conditions))
+      said.insert(untold->second.nodes.begin(), untold->second.nodes.end());
     pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
@@ -103,6 +106,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     const auto policy = WhyNotRead(reads_.policies, name, &crds::RdmaDevicePolicyFromJson, AnySpec());
     if (policy) TellNotUnderstood(*policy, kRdmaDevicePolicies, StatusOf, clock_.WallNow(), pass);
   }
+  pass.TellRefused(said);
   pass.Take(run);
   return pass.Sum();
 }

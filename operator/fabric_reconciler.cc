@@ -10,6 +10,7 @@
 #include "operator/fabric_suspects.h"
 #include "operator/kept_suspects.h"
 #include "operator/policy_reads.h"
+#include "operator/policy_writes.h"
 #include "operator/resources.h"
 #include "operator/ufm_seen.h"
 
@@ -100,7 +101,8 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
         read && !assembly.fabrics.contains(name) && read->spec == topology::Declaration{} && !read->ufm;
     return unwanted ? Retire(*read, stop) : outcome;
   }
-  const std::chrono::nanoseconds wait = UntilWrite(name, IsUrgent(before, wanted.status));
+  const std::chrono::nanoseconds wait =
+      status_pace_.UntilWrite(name, IsUrgent(before, wanted.status), clock_.Now());
   if (wait > wait.zero()) {
     outcome.again = wait;
     return outcome;
@@ -108,24 +110,16 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   const kube::ApplyOptions options{
       .field_manager = std::string(crds::keys::kOperatorManager), .force = true, .subresource = "status"};
   const auto applied = client_.Apply(kFabrics, crds::StatusApplyJson(wanted), options, stop);
-  if (!applied) return base::Fail(applied.error().In("write the status of Fabric " + name));
+  const bool refused = !applied && IsRefusal(applied.error());
+  status_pace_.Answered(name, refused);
+  if (!applied) {
+    const base::Error error = applied.error().In("write the status of Fabric " + name);
+    if (refused) TellStatusNotWritten(events_, kube::ReferenceTo(*object), error);
+    return base::Fail(error);
+  }
   ++outcome.writes;
   Tell(*applied, before, wanted.status);
   return outcome;
-}
-
-std::chrono::nanoseconds FabricReconciler::UntilWrite(const std::string& name, bool urgent) {
-  const base::MonotonicTime now = clock_.Now();
-  const auto wait = [&](const std::map<std::string, base::MonotonicTime>& lasts) {
-    const auto last = lasts.find(name);
-    return last == lasts.end() ? std::chrono::nanoseconds(0) : last->second + options_.least_interval - now;
-  };
-  if (const std::chrono::nanoseconds left = wait(last_write_); left > left.zero()) {
-    if (!urgent || wait(last_urgent_) > left.zero()) return left;
-    last_urgent_[name] = now;
-  }
-  last_write_[name] = now;  // also when it fails: a server in trouble is not helped by more writes
-  return {};
 }
 
 std::vector<crds::Gang> FabricReconciler::ReadGangs() const {

@@ -18,6 +18,7 @@
 #include "operator/cable_memory.h"
 #include "operator/outcome.h"
 #include "operator/port_sightings.h"
+#include "operator/status_pace.h"
 #include "operator/switch_reconciler.h"
 #include "operator/switch_watch.h"
 #include "operator/ufm_watch.h"
@@ -72,8 +73,6 @@ class FabricReconciler {
   std::vector<topology::Suspect> Suspected(const topology::Fabric& fabric, const FabricView& view,
                                            const crds::Fabric& before);
   std::vector<crds::Gang> ReadGangs() const;
-  // Until a status may be written; zero = it may now, and is taken to be.
-  std::chrono::nanoseconds UntilWrite(const std::string& name, bool urgent);
   base::Result<Outcome> Retire(const crds::Fabric& empty, const std::stop_token& stop);
   base::Result<kube::Json> Make(const std::string& name, const std::stop_token& stop);
   void Tell(const kube::Json& object, const crds::FabricStatus& before, const crds::FabricStatus& after);
@@ -93,8 +92,8 @@ class FabricReconciler {
   Assembler assembler_;
   CableMemory cables_;
   std::map<std::string, std::vector<topology::Suspect>> suspects_;
-  bool ufm_unprimed_ = false;  // of any fabric, in the last Reconcile
-  std::map<std::string, base::MonotonicTime> last_write_, last_urgent_;  // of a status, tried or done
+  bool ufm_unprimed_ = false;                        // of any fabric, in the last Reconcile
+  StatusPace status_pace_{options_.least_interval};  // by fabric
 };
 
 }  // namespace heddle::operators

@@ -69,6 +69,7 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
               foreign ? kube::Json("another version's") : WishesOf(node.wishes), WishesOf(wanted));
   }
   const auto not_told = NotToldOf(pass.Refused(), rollout.wishes);
+  std::set<std::string> said;  // nodes of which a policy says that they are not told
   for (const crds::LosslessPolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;
@@ -76,8 +77,10 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
-    if (const auto untold = not_told.find(policy.name); untold != not_told.end())
-      SayNotTold(untold->second, clock_.WallNow(), wanted.status.conditions);
+    const auto untold = not_told.find(policy.name);
+    if (untold != not_told.end() && SayNotTold(untold->second, crds::kReady, policy.status.conditions,
+                                               clock_.WallNow(), wanted.status.conditions))
+      said.insert(untold->second.nodes.begin(), untold->second.nodes.end());
     pass.Status(kLosslessPolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
@@ -86,6 +89,7 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
         WhyNotRead(reads_.policies, name, &crds::LosslessPolicyFromJson, kube::Json::object());
     if (policy) TellNotUnderstood(*policy, kLosslessPolicies, StatusOf, clock_.WallNow(), pass);
   }
+  pass.TellRefused(said);
   return pass.Sum();
 }
 

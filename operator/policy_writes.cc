@@ -16,8 +16,6 @@
 namespace heddle::operators {
 namespace {
 
-constexpr std::chrono::nanoseconds kLeastInterval = std::chrono::seconds(10);
-
 // The API server names a webhook that it could not call, or that said no ("failed calling webhook",
 // "admission webhook ... denied the request": apiserver, pkg/admission/plugin/webhook).
 bool IsOfWebhook(const base::Error& error) {
@@ -37,7 +35,22 @@ bool OnlyWaits(const crds::Condition& ready) {
          std::find(kWaits.begin(), kWaits.end(), ready.reason) != kWaits.end();
 }
 
-// The server, as it is set up, does not take what we write; what another try may mend by itself is none of these.
+constexpr std::string_view kTooMuchToTell =
+    "narrow the policies of these nodes, so that there is less to tell";
+// More events of one look than this help nobody.
+constexpr std::size_t kMaxEvents = 10;
+
+// `too_large`: what to do about that.
+std::string_view MendRefusal(const base::Error& error, std::string_view too_large) {
+  if (IsOfWebhook(error))
+    return "look at the webhook that it names: `kubectl get validatingwebhookconfigurations`";
+  if (error.code == base::Code::kForbidden) return "`kubectl heddle doctor` names rights that it lacks";
+  if (error.code == base::Code::kTooLarge) return too_large;
+  return "bring the operator and the CRDs to one version";
+}
+
+}  // namespace
+
 bool IsRefusal(const base::Error& error) {
   switch (error.code) {
     case base::Code::kForbidden:
@@ -49,29 +62,35 @@ bool IsRefusal(const base::Error& error) {
   }
 }
 
-std::string_view MendRefusal(const base::Error& error) {
-  if (IsOfWebhook(error))
-    return "look at the webhook that it names: `kubectl get validatingwebhookconfigurations`";
-  if (error.code == base::Code::kForbidden) return "`kubectl heddle doctor` names rights that it lacks";
-  if (error.code == base::Code::kTooLarge)
-    return "narrow the policies of these nodes, so that there is less to tell";
-  return "bring the operator and the CRDs to one version";
+void TellStatusNotWritten(kube::EventRecorder& events, const kube::ObjectReference& about,
+                          const base::Error& error) {
+  // The schema bounds a status far below what a server takes. The error comes last: its end may be cut.
+  constexpr std::string_view kTooLarge =
+      "see what else stands in the object, as annotations, and what is between the operator and the server";
+  events.Record(about, kube::Severity::kWarning, kStatusNotWritten,
+                fmt::format("what its status says may be old, since the server does not take another from "
+                            "the operator, which tries again by itself; {}: {}",
+                            MendRefusal(error, kTooLarge), error.message));
 }
 
-}  // namespace
-
-void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condition>& conditions) {
-  const crds::Condition* ready = crds::FindCondition(conditions, crds::kReady);
-  if (ready == nullptr || !OnlyWaits(*ready)) return;
-  crds::Condition said = *ready;
+bool SayNotTold(const NotTold& what, std::string_view type, const std::vector<crds::Condition>& before,
+                base::WallTime now, std::vector<crds::Condition>& conditions) {
+  const crds::Condition* stands = crds::FindCondition(conditions, type);
+  if (stands == nullptr || !OnlyWaits(*stands)) return false;
+  crds::Condition said = *stands;
   said.status = crds::ConditionStatus::kFalse;
   said.reason = std::string(kNotTold);
   said.message = fmt::format(
       "{} nodes are not told what it says, and keep what they had: {}. The operator tries again by itself; "
       "{}",
-      what.nodes, what.first.message, MendRefusal(what.first));
-  said.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+      what.nodes.size(), what.first.message, MendRefusal(what.first, kTooMuchToTell));
+  // What it would say else may be that all is well since now.
+  const crds::Condition* last = crds::FindCondition(before, type);
+  said.last_transition = last != nullptr && last->status == said.status
+                             ? last->last_transition
+                             : std::chrono::floor<std::chrono::seconds>(now);
   crds::SetCondition(conditions, std::move(said));
+  return true;
 }
 
 std::string NotUnderstoodMessage(const base::Error& why, std::string_view kept) {
@@ -133,20 +152,13 @@ std::vector<base::Result<Outcome>> PolicyWrites::Specs(std::vector<SpecChange> c
 base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std::string& name,
                                            const kube::Json& applied, bool urgent,
                                            const std::stop_token& stop) {
-  const base::MonotonicTime now = clock_.Now();
   const std::string key = kind.kind + "/" + name;
-  const auto wait = [&](const std::map<std::string, base::MonotonicTime>& lasts) {
-    const auto last = lasts.find(key);
-    return last == lasts.end() ? std::chrono::nanoseconds(0) : last->second + kLeastInterval - now;
-  };
-  if (const std::chrono::nanoseconds left = wait(last_status_); left > left.zero()) {
-    if (!urgent || wait(last_urgent_) > left.zero()) return Outcome{.again = left};
-    last_urgent_[key] = now;
-  }
-  last_status_[key] = now;  // also when it fails: a server in trouble is not helped by more writes
+  const std::chrono::nanoseconds wait = status_pace_.UntilWrite(key, urgent, clock_.Now());
+  if (wait > wait.zero()) return Outcome{.again = wait};
   const kube::ApplyOptions options{
       .field_manager = std::string(crds::keys::kOperatorManager), .force = true, .subresource = "status"};
   const auto done = client_.Apply(kind, applied, options, stop);
+  status_pace_.Answered(key, !done && IsRefusal(done.error()));
   if (done) return Outcome{.writes = 1};
   if (CacheIsBehind(done.error())) return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
   return base::Fail(done.error().In(fmt::format("write the status of {} {}", kind.kind, name)));
@@ -160,18 +172,41 @@ void PolicyPass::Spec(const std::string& node, const std::string& uid, const kub
 }
 
 void PolicyPass::WriteSpecs() {
-  std::vector<std::string> nodes;
-  for (const PolicyWrites::SpecChange& change : changes_) nodes.push_back(change.node);
+  std::vector<std::pair<std::string, std::string>> nodes;  // and their UIDs
+  for (const PolicyWrites::SpecChange& change : changes_) nodes.emplace_back(change.node, change.uid);
   const auto done = writes_.Specs(std::exchange(changes_, {}), stop_);
   for (std::size_t i = 0; i < done.size(); ++i) {
     Take(done[i]);
-    if (!done[i] && IsRefusal(done[i].error())) refused_.emplace(nodes[i], done[i].error());
+    if (done[i] || !IsRefusal(done[i].error())) continue;
+    refused_.emplace(nodes[i].first, done[i].error());
+    refused_uids_.insert(nodes[i]);
   }
 }
 
 const std::map<std::string, base::Error>& PolicyPass::Refused() {
   WriteSpecs();
   return refused_;
+}
+
+void PolicyPass::TellRefused(const std::set<std::string>& said) {
+  std::set<std::string> unsaid;
+  for (const auto& [node, error] : Refused()) {
+    if (!said.contains(node)) unsaid.insert(node);
+  }
+  std::size_t events = 0;
+  for (const std::string& node : unsaid) {
+    if (writes_.told().contains(node)) continue;
+    if (++events > kMaxEvents) break;
+    const base::Error& error = refused_.at(node);
+    events_.Record(
+        {kNodeTopologies.ApiVersion(), kNodeTopologies.kind, "", node, refused_uids_.at(node)},
+        kube::Severity::kWarning, kSpecNotWritten,
+        fmt::format(
+            "spec.{} stays as it is, since the server does not take another from the operator ({} nodes "
+            "in all), which tries again by itself; {}: {}",
+            writes_.field(), unsaid.size(), MendRefusal(error, kTooMuchToTell), error.message));
+  }
+  writes_.told() = std::move(unsaid);
 }
 
 void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
@@ -183,6 +218,8 @@ void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& poli
   });
   const auto done = writes_.Status(kind, policy.name, applied, urgent, stop_);
   if (done && done->writes > 0 && !done->again) Tell(kind, policy, conditions);
+  if (!done && IsRefusal(done.error()))
+    TellStatusNotWritten(events_, {kind.ApiVersion(), kind.kind, "", policy.name, policy.uid}, done.error());
   Take(done);
 }
 

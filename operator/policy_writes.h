@@ -20,6 +20,7 @@
 #include "operator/outcome.h"
 #include "operator/policy_reads.h"
 #include "operator/specs_ahead.h"
+#include "operator/status_pace.h"
 
 namespace heddle::operators {
 
@@ -44,10 +45,11 @@ class PolicyWrites {
   SpecsAhead& ahead() { return ahead_; }
   std::optional<std::chrono::nanoseconds> BehindFor() { return ahead_.Left(clock_.Now()); }
   const std::string& field() const { return ahead_.field(); }
+  // Nodes on whose NodeTopologies an event says that they are not told, as PolicyPass::TellRefused left them.
+  std::set<std::string>& told() { return told_; }
   // As many as kube-controller-manager has workers for most kinds (--concurrent-deployment-syncs).
   static constexpr int kAtOnce = 5;
-  // Applies a policy's status, at most once in 10 s: `again` of the outcome is when that is over. One that is urgent
-  // does not wait for it, and that once in 10 s, too.
+  // Applies a policy's status, as often as StatusPace lets it: `again` of the outcome is when it may be written.
   [[nodiscard]] base::Result<Outcome> Status(const kube::Resource& kind, const std::string& name,
                                              const kube::Json& applied, bool urgent,
                                              const std::stop_token& stop);
@@ -59,9 +61,23 @@ class PolicyWrites {
   kube::Client& client_;
   base::Clock& clock_;
   SpecsAhead ahead_;
-  // Tried or done, by kind and name.
-  std::map<std::string, base::MonotonicTime> last_status_, last_urgent_;
+  StatusPace status_pace_{std::chrono::seconds(10)};  // by kind and name
+  std::set<std::string> told_;
 };
+
+// Whether the server, as it is set up, does not take what we write: a right is missing, its schema knows a field
+// otherwise, it is too large, or a webhook says no or is away. Another try alone mends none of them; a server in
+// trouble and a cache that is behind are not among them.
+bool IsRefusal(const base::Error& error);
+
+// The event on a NodeTopology whose spec the server does not take.
+inline constexpr std::string_view kSpecNotWritten = "SpecNotWritten";
+
+// Says on an object whose status the server does not take that it may be old, why and what to do: nothing of that can
+// stand in the status itself. `error`: IsRefusal.
+inline constexpr std::string_view kStatusNotWritten = "StatusNotWritten";
+void TellStatusNotWritten(kube::EventRecorder& events, const kube::ObjectReference& about,
+                          const base::Error& error);
 
 // An event of a policy: what a condition turned to, for those of its reasons that people are to be told of; the others
 // are on the way to one of these.
@@ -72,11 +88,15 @@ struct PolicyEvent {
   bool urgent = false;  // the status that says so waits for nothing
 };
 
-// The reason of Ready where a policy's nodes could not be told what it says.
+// The reason of Ready (of a FabricSwitch, of Compared) where nodes could not be told what it says.
 inline constexpr std::string_view kNotTold = "NotTold";
 struct NotTold {
-  int nodes = 0;
-  base::Error first;  // of the first by name
+  std::set<std::string> nodes;
+  base::Error first;  // of the first that was added
+  void Add(const std::string& node, const base::Error& error) {
+    if (nodes.empty()) first = error;
+    nodes.insert(node);
+  }
 };
 
 // By policy, the nodes it speaks of whose spec could not be written. `refused`: as PolicyPass has it; `wishes`: what
@@ -90,16 +110,15 @@ std::map<std::string, NotTold> NotToldOf(const std::map<std::string, base::Error
     if (wanted == wishes.end()) continue;
     std::set<std::string> policies;
     for (const Wish& wish : wanted->second) policies.insert(wish.policies.begin(), wish.policies.end());
-    for (const std::string& policy : policies) {
-      NotTold& one = by_policy[policy];
-      if (one.nodes++ == 0) one.first = error;
-    }
+    for (const std::string& policy : policies) by_policy[policy].Add(node, error);
   }
   return by_policy;
 }
 
-// Makes Ready say so where it would only say that there is something to wait for.
-void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condition>& conditions);
+// Makes the condition of this type say so where it would only say that all is well, or that there is something to wait
+// for; false: it does not. `before`: the conditions that stand there.
+bool SayNotTold(const NotTold& what, std::string_view type, const std::vector<crds::Condition>& before,
+                base::WallTime now, std::vector<crds::Condition>& conditions);
 
 // The reason of Ready (of a FabricSwitch, of Reachable) where the object's spec cannot be read.
 inline constexpr std::string_view kNotUnderstood = "NotUnderstood";
@@ -119,17 +138,20 @@ class PolicyPass {
   // The policies' field of a node's spec, null = none, where `wanted` is another than `has`. Written with the others
   // of the pass, before the first status and the sum.
   void Spec(const std::string& node, const std::string& uid, const kube::Json& has, kube::Json wanted);
-  // A policy's status, where `applied` has another than `has`, and then its event.
+  // A policy's status, where `applied` has another than `has`, and then its event; an event of its own where the server
+  // does not take it.
   struct Conditions {
     const std::vector<crds::Condition>& before;
     const std::vector<crds::Condition>& now;
   };
   void Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
               const kube::Json& applied, const Conditions& conditions);
-  // Nodes whose spec the server does not take from us, and its words: a right is missing, its schema knows a field
-  // otherwise, it is too large, or a webhook says no or is away. Another try alone mends none of them; a server in
-  // trouble and a cache that is behind are not among them. Writes the specs first.
+  // Nodes whose spec the server does not take from us (IsRefusal), and its words. Writes the specs first.
   const std::map<std::string, base::Error>& Refused();
+  // An event on the NodeTopologies of those of them of which no status speaks, once while it lasts: what they were to
+  // be told may be that nothing is said of them any more. `said`: those of which one does. At most ten events a look,
+  // of which the first by name say how many there are.
+  void TellRefused(const std::set<std::string>& said);
   void Take(const base::Result<Outcome>& one);
   // Or the first error. `again` is no later than when a cache that does not show what we wrote is believed all the
   // same.
@@ -147,6 +169,7 @@ class PolicyPass {
   const std::stop_token& stop_;
   std::vector<PolicyWrites::SpecChange> changes_;
   std::map<std::string, base::Error> refused_;
+  std::map<std::string, std::string> refused_uids_;  // of the NodeTopologies, by node
   Outcome total_;
   std::optional<base::Error> failed_;
 };

@@ -33,6 +33,7 @@ kube::Json StatusOf(const crds::FabricSwitchStatus& status) {
 constexpr std::array kTold{
     PolicyEvent{"Contradiction", "CablesContradict", kube::Severity::kWarning, crds::kCablesLossless, true},
     PolicyEvent{"Lossless", "CablesLossless", kube::Severity::kNormal, crds::kCablesLossless},
+    PolicyEvent{kNotTold, "CablesNotTold", kube::Severity::kWarning, crds::kCompared},
     PolicyEvent{kNotUnderstood, "SwitchNotUnderstood", kube::Severity::kWarning, crds::kReachable}};
 
 // Of which only that it can be read counts.
@@ -55,6 +56,23 @@ std::set<std::string> NamesOf(const std::set<std::string>& unreadable, const Vie
     }
   }
   return names;
+}
+
+// By what cables call a switch, the nodes on it whose spec could not be written.
+std::map<std::string, NotTold> NotToldOfSwitches(const std::map<std::string, base::Error>& refused,
+                                                 const std::vector<CabledNode>& nodes) {
+  std::map<std::string, NotTold> by_switch;
+  if (refused.empty()) return by_switch;
+  for (const CabledNode& node : nodes) {
+    const auto error = refused.find(node.name);
+    if (error == refused.end()) continue;
+    for (const topology::Nic& nic : node.topology->status.node.nics) {
+      for (const topology::NicPort& port : nic.ports) {
+        if (port.leaf_port) by_switch[port.leaf_port->leaf].Add(node.name, error->second);
+      }
+    }
+  }
+  return by_switch;
 }
 
 }  // namespace
@@ -138,17 +156,24 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     if (wanted == node.topology->spec.cables) continue;
     pass.Spec(node.name, nodes_.UidOf(node.name), CablesOf(node.topology->spec.cables), CablesOf(wanted));
   }
+  const auto not_told = NotToldOfSwitches(pass.Refused(), nodes);
+  std::set<std::string> said;  // nodes of which a switch says that they are not told
   WriteMaps(fabric_switches.read, answers, policies, *verdicts, pass, stop);
   for (const crds::FabricSwitch& object : fabric_switches.read) {
     crds::FabricSwitch wanted;
     wanted.name = object.name;
     wanted.uid = object.uid;
     wanted.status = verdicts->statuses.at(object.name);
+    const auto untold = not_told.find(NameOf(object));
+    if (untold != not_told.end() && SayNotTold(untold->second, crds::kCompared, object.status.conditions,
+                                               clock_.WallNow(), wanted.status.conditions))
+      said.insert(untold->second.nodes.begin(), untold->second.nodes.end());
     if (wanted.status == object.status) continue;
     pass.Status(kFabricSwitches, object, StatusOf(object.status), crds::StatusApplyJson(wanted),
                 {object.status.conditions, wanted.status.conditions});
   }
   for (const std::string& name : fabric_switches.unreadable) TellNotUnderstood(name, pass, stop);
+  pass.TellRefused(said);
   if (!fabric_switches.read.empty()) pass.Take(Outcome{.again = UntilNextLook(*verdicts)});
   verdicts_.Set(std::move(verdicts));
   return pass.Sum();

@@ -477,16 +477,19 @@ TEST(StatusOfSwitches, NamesThoseThatDoNotAnswerAndThoseThatAreSomebodyElse) {
                              Json::parse(R"({"metadata": {"name": "leaf-8"}, "status": {"conditions": [
           {"type": "Reachable", "status": "False", "reason": "NotUnderstood", "message": "FabricSwitch leaf-8: spec.role: …"},
           {"type": "Compared", "status": "False", "reason": "NotRead"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "leaf-9"}, "status": {"conditions": [
+          {"type": "Compared", "status": "False", "reason": "NotTold", "message": "1 nodes are not told …"}]}})"),
                              Json::parse(R"({"metadata": {"name": "odd"}, "status": {"conditions": 4}})")};
   const StatusReport report = ReportStatus(reading);
   std::vector<std::string> what;
   for (const Trouble& one : report.troubles) what.push_back(one.names.at(0) + " " + one.what);
-  EXPECT_THAT(
-      what, testing::UnorderedElementsAre(
-                "leaf-3 does not answer", "leaf-4 is not who it should be",
-                "leaf-5 is not counted, so that no fault of its links is seen from there",
-                "leaf-6 does not slow senders down in good time",
-                "leaf-7 has no ConfigMap of what it should have", "leaf-8 is not understood, and not asked"));
+  EXPECT_THAT(what,
+              testing::UnorderedElementsAre(
+                  "leaf-3 does not answer", "leaf-4 is not who it should be",
+                  "leaf-5 is not counted, so that no fault of its links is seen from there",
+                  "leaf-6 does not slow senders down in good time",
+                  "leaf-7 has no ConfigMap of what it should have", "leaf-8 is not understood, and not asked",
+                  "leaf-9 has nodes that may not be told of their cables"));
   const auto rendered = std::find_if(report.troubles.begin(), report.troubles.end(),
                                      [](const Trouble& one) { return one.reason == "Rendered/Forbidden"; });
   ASSERT_TRUE(rendered != report.troubles.end());

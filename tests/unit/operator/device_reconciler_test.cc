@@ -91,6 +91,20 @@ TEST_F(DeviceReconcilerTest, SaysOfWhichNodeItMayNotWriteTheSpec) {
   EXPECT_EQ(NodeOf("b").spec.devices.size(), 2u) << "the others are told";
 }
 
+TEST_F(DeviceReconcilerTest, SaysByAnEventThatTheServerDoesNotTakeAStatus) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  server.FailNext({.method = "PATCH", .path_contains = "rdmadevicepolicies/rails/status", .status = 422});
+  ASSERT_FALSE(reconciler.Reconcile({}));
+  EXPECT_EQ(NodeOf("a").spec.devices.size(), 2u) << "nodes are told all the same";
+  events.Flush({});
+  ASSERT_EQ(server.All(kube::kEvents).size(), 1u);
+  const Json event = server.All(kube::kEvents)[0];
+  EXPECT_EQ(event["reason"], "StatusNotWritten");
+  EXPECT_EQ(event["involvedObject"]["name"], "rails");
+  EXPECT_THAT(kube::StringAt(event, {"message"}), testing::HasSubstr("the CRDs to one version"));
+}
+
 TEST_F(DeviceReconcilerTest, TakesBackWhatNoPolicySaysAnyMore) {
   AddRoceNode("a");
   AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});

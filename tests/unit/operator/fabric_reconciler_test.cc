@@ -358,6 +358,27 @@ TEST_F(FabricReconcilerTest, ReportsRefusalsAndTriesAgainLater) {
   EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 4);
 }
 
+TEST_F(FabricReconcilerTest, SaysByAnEventThatTheServerDoesNotTakeItsStatus) {
+  ReportCluster(kTwoUnits);
+  const test::Fault refusal{.method = "PATCH", .path_contains = "fabrics/infiniband/status", .status = 422};
+  server.FailNext(refusal, 2);
+  ASSERT_FALSE(Reconcile());
+  clock.Advance(10s);
+  ASSERT_FALSE(Reconcile());
+  clock.Advance(10s);
+  const auto waits = Reconcile();
+  ASSERT_TRUE(waits) << "it is not tried as often as it would be written";
+  ASSERT_TRUE(waits->again);
+  EXPECT_EQ(*waits->again, 10s);
+  const std::vector<std::string> notes = EventNotes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("StatusNotWritten: what its status says may be old"));
+  EXPECT_THAT(notes[0], HasSubstr("write the status of Fabric infiniband"));
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 4);
+}
+
 TEST_F(FabricReconcilerTest, CutsAnEndlessListOfNamesInAMessage) {
   std::vector<std::string> names;
   for (int i = 0; i < 100; ++i) names.push_back("n" + std::to_string(i));
