@@ -102,9 +102,9 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
-  for (const std::string& name : policies.unreadable) {
-    const auto policy = WhyNotRead(reads_.policies, name, &crds::RdmaDevicePolicyFromJson, AnySpec());
-    if (policy) TellNotUnderstood(*policy, kRdmaDevicePolicies, StatusOf, clock_.WallNow(), pass);
+  for (const auto& [name, unreadable] : policies.unreadable) {
+    TellNotUnderstood(unreadable, &crds::RdmaDevicePolicyFromJson, AnySpec(), kRdmaDevicePolicies, StatusOf,
+                      clock_.WallNow(), pass);
   }
   pass.TellRefused(said);
   pass.Take(run);

@@ -402,7 +402,7 @@ class Decision {
   }
 
   const OtherPlugins& others_;
-  const std::set<std::string>& unreadable_;
+  const std::map<std::string, Unreadable>& unreadable_;
   const std::vector<DeviceNode>& nodes_;
   std::vector<const RdmaDevicePolicy*> policies_;  // by name
   std::map<std::string, Tally> tallies_;           // by policy

@@ -160,6 +160,9 @@ bool KeptVerdicts::IsSameFrame(const std::vector<crds::FabricSwitch>& fabric_swi
                           a.chassis_id == b.chassis_id && a.role == b.role && a.mode == b.mode;
                  });
   return switches && silent.unread == unread_ &&
+         std::equal(policies.unreadable.begin(), policies.unreadable.end(), unread_policies_.begin(),
+                    unread_policies_.end(),
+                    [](const auto& now, const std::string& before) { return now.first == before; }) &&
          std::equal(nodes.begin(), nodes.end(), nodes_.begin(), nodes_.end(),
                     [](const CabledNode& now, const KeptNode& before) { return now.name == before.name; }) &&
          std::equal(policies.read.begin(), policies.read.end(), policies_.begin(), policies_.end(),
@@ -176,6 +179,7 @@ KeptVerdicts::Changes KeptVerdicts::Begin(const std::vector<JudgedSwitch>& judge
   *this = KeptVerdicts();
   began_ = true;
   unread_ = silent.unread;
+  for (const auto& [name, unreadable] : policies.unreadable) unread_policies_.insert(name);
   for (const crds::LosslessPolicy& policy : policies.read) policies_.emplace_back(policy.name, policy.spec);
   nodes_.reserve(nodes.size());
   for (const CabledNode& node : nodes)
@@ -299,7 +303,7 @@ void KeptVerdicts::JudgeNodes(const std::vector<std::size_t>& changed, const Pol
   std::vector<char> unheard;
   unheard.reserve(switches_.size());
   for (const KeptSwitch& one : switches_) unheard.push_back(one.judged.silent ? 1 : 0);
-  const CableFacts facts{join_, policies, unheard, unread};
+  const CableFacts facts{join_, policies, unheard, unread, unread_policies_};
   for (const std::size_t i : changed) {
     KeptNode& node = nodes_[i];
     NodeVerdict verdict = JudgeNode(*node.topology, i, node.silent, facts);

@@ -90,7 +90,7 @@ class KeptVerdicts {
   std::vector<KeptSwitch> switches_;
   std::vector<switches::KnownSwitch> known_;  // of switches_
   std::vector<std::pair<std::string, crds::LosslessPolicySpec>> policies_;
-  std::set<std::string> unread_;
+  std::set<std::string> unread_, unread_policies_;
   switches::CableJoin join_;
   switches::KeptSwitchLinks links_;
   bool began_ = false;

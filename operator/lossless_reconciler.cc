@@ -84,10 +84,9 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     pass.Status(kLosslessPolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
-  for (const std::string& name : policies.unreadable) {
-    const auto policy =
-        WhyNotRead(reads_.policies, name, &crds::LosslessPolicyFromJson, kube::Json::object());
-    if (policy) TellNotUnderstood(*policy, kLosslessPolicies, StatusOf, clock_.WallNow(), pass);
+  for (const auto& [name, unreadable] : policies.unreadable) {
+    TellNotUnderstood(unreadable, &crds::LosslessPolicyFromJson, kube::Json::object(), kLosslessPolicies,
+                      StatusOf, clock_.WallNow(), pass);
   }
   pass.TellRefused(said);
   return pass.Sum();

@@ -444,7 +444,7 @@ class Decision {
     return status;
   }
 
-  const std::set<std::string>& unreadable_;
+  const std::map<std::string, Unreadable>& unreadable_;
   const std::vector<LosslessNode>& nodes_;
   const std::vector<UnreadNode>& unread_;
   std::vector<const LosslessPolicy*> policies_;  // by name

@@ -21,6 +21,16 @@ std::string Cut(std::string text, std::size_t limit) {
   return text;
 }
 
+// Of the one policy that selects a port; null where none does or several.
+const std::string* NameOfPolicy(const crds::NodeTopology& node, const std::string& port) {
+  for (const crds::LosslessWish& wish : node.spec.lossless) {
+    if (wish.policies.size() == 1 &&
+        std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end())
+      return &wish.policies.front();
+  }
+  return nullptr;
+}
+
 // Ports of which the same is true share an entry; where there are too many, the last ones of a verdict do.
 class NodeReports {
  public:
@@ -61,7 +71,10 @@ class Judging {
 
   void Take(const switches::NamedCable& name, int rail, const lossless::CableOutcome& outcome) {
     const crds::LosslessPolicy* const policy = PolicyOf(node_, name.port, facts_.policies);
-    if (policy == nullptr) return;
+    if (policy == nullptr) {
+      if (IsOfUnread(name.port)) Keep(name);
+      return;
+    }
     const bool only_proved = policy->spec.counted == crds::CountedCables::kLosslessOnly;
     if (name.at < 0 && !only_proved) return;
     const lossless::CableFinding* const worst = switches::WorstOf(outcome);
@@ -77,17 +90,19 @@ class Judging {
     if (outcome.verdict == LosslessVerdict::kContradiction) Blame(name, worst->sentence);
   }
 
-  // What was written of the cable stays, as far as it is still asked for.
+  // What was written of the cable stays, as far as it is still asked for. How much it counts says the policy; where
+  // nobody can read that, it counts as it did.
   void Keep(const switches::NamedCable& name) {
     const crds::LosslessPolicy* const policy = PolicyOf(node_, name.port, facts_.policies);
     const auto stands =
         std::find_if(node_.spec.cables.begin(), node_.spec.cables.end(), [&](const crds::CableReport& one) {
           return std::find(one.ports.begin(), one.ports.end(), name.port) != one.ports.end();
         });
-    if (policy == nullptr || stands == node_.spec.cables.end()) return;
+    if (stands == node_.spec.cables.end() || (policy == nullptr && !IsOfUnread(name.port))) return;
     verdict_.counts.Add(stands->verdict);
-    reports_.Add(name.port, stands->verdict, crds::CountedPercent(policy->spec.counted, stands->verdict),
-                 stands->message);
+    const int percent = policy == nullptr ? stands->counted_percent
+                                          : crds::CountedPercent(policy->spec.counted, stands->verdict);
+    reports_.Add(name.port, stands->verdict, percent, stands->message);
     if (stands->verdict == LosslessVerdict::kContradiction) Blame(name, stands->message);
   }
 
@@ -97,6 +112,12 @@ class Judging {
   }
 
  private:
+  // Whether the one policy that selects the port cannot be read: it was not taken back.
+  bool IsOfUnread(const std::string& port) const {
+    const std::string* const policy = NameOfPolicy(node_, port);
+    return policy != nullptr && facts_.unread_policies.contains(*policy);
+  }
+
   std::string MessageOfUnasked(const std::string& leaf) const {
     if (!facts_.unread.contains(leaf))
       return fmt::format("no FabricSwitch is called {}, so nobody knows how it is set; make one", leaf);
@@ -123,14 +144,9 @@ class Judging {
 
 const crds::LosslessPolicy* PolicyOf(const crds::NodeTopology& node, const std::string& port,
                                      const PoliciesByName& policies) {
-  for (const crds::LosslessWish& wish : node.spec.lossless) {
-    if (wish.policies.size() != 1 ||
-        std::find(wish.ports.begin(), wish.ports.end(), port) == wish.ports.end())
-      continue;
-    const auto found = policies.find(wish.policies.front());
-    return found == policies.end() ? nullptr : found->second;
-  }
-  return nullptr;
+  const std::string* const name = NameOfPolicy(node, port);
+  const auto found = name == nullptr ? policies.end() : policies.find(*name);
+  return found == policies.end() ? nullptr : found->second;
 }
 
 std::string MessageOf(const lossless::CableFinding* worst) {

@@ -29,6 +29,7 @@ struct CableFacts {
   const PoliciesByName& policies;
   const std::vector<char>& unheard;     // by switch: nobody has heard it yet, so that what was written stays
   const std::set<std::string>& unread;  // as Silent has them
+  const std::set<std::string>& unread_policies;  // by name
 };
 
 // What is to stand in the spec of one node, by its position among those that were joined. `silent`: its agent is. Pure.

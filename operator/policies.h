@@ -1,17 +1,25 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "kube/store.h"
+
 namespace heddle::operators {
 
-// All policies of one kind: those that can be read, and the names of the others.
+// An object whose spec cannot be read.
+struct Unreadable {
+  kube::ObjectPtr object;
+  base::Error why;  // which field, and what it says
+};
+
+// All policies of one kind: those that can be read, and the others by name.
 template <class Policy>
 struct Policies {
   std::vector<Policy> read;
-  std::set<std::string> unreadable;
+  std::map<std::string, Unreadable> unreadable;
 };
 
 // A Node whose NodeTopology cannot be read: nobody knows what it has, nor how it stands to a policy that selects it.

@@ -33,12 +33,12 @@ base::Result<Policy> ReadBySpec(const kube::Json& object, base::Result<Policy> (
 
 // One of them; nothing: it cannot be read, and is among the unreadable.
 template <class Policy>
-std::optional<Policy> ReadOne(const kube::Json& object, std::string_view kind,
+std::optional<Policy> ReadOne(const kube::ObjectPtr& object, std::string_view kind,
                               base::Result<Policy> (*parse)(const kube::Json&), Policies<Policy>& policies) {
-  auto policy = ReadBySpec(object, parse);
+  auto policy = ReadBySpec(*object, parse);
   if (policy) return *std::move(policy);
-  spdlog::warn("Cannot read kind={} name={} error=\"{}\"", kind, kube::Name(object), policy.error().message);
-  policies.unreadable.insert(kube::Name(object));
+  spdlog::warn("Cannot read kind={} name={} error=\"{}\"", kind, kube::Name(*object), policy.error().message);
+  policies.unreadable.insert_or_assign(kube::Name(*object), Unreadable{object, policy.error()});
   return std::nullopt;
 }
 
@@ -47,7 +47,7 @@ Policies<Policy> ReadPolicies(const View& view, std::string_view kind,
                               base::Result<Policy> (*parse)(const kube::Json&)) {
   Policies<Policy> policies;
   for (const kube::ObjectPtr& object : view.List()) {
-    if (auto policy = ReadOne(*object, kind, parse, policies)) policies.read.push_back(*std::move(policy));
+    if (auto policy = ReadOne(object, kind, parse, policies)) policies.read.push_back(*std::move(policy));
   }
   return policies;
 }
@@ -68,7 +68,7 @@ class KeptPolicies {
     for (const kube::ObjectPtr& object : view.List()) {
       if (const auto before = known.find(object.get()); before != known.end()) {
         policies.read.push_back(std::move(policies_.read[before->second]));
-      } else if (auto policy = ReadOne(*object, kind, parse, policies)) {
+      } else if (auto policy = ReadOne(object, kind, parse, policies)) {
         policies.read.push_back(*std::move(policy));
       } else {
         continue;
@@ -85,28 +85,16 @@ class KeptPolicies {
   std::vector<kube::ObjectPtr> objects_;  // of policies_.read, in its order
 };
 
-// An object whose spec cannot be read.
+// What else an object says whose spec cannot be read; without its status where that cannot be read either. `any_spec`:
+// one of the kind that can be. Nothing: nothing of it can be read.
 template <class Policy>
-struct SpecNotRead {
-  Policy known;     // what else it says; without its status where that cannot be read either
-  base::Error why;  // which field, and what it says
-};
-
-// Why the object of this name cannot be read. `any_spec`: one of the kind that can be. Nothing: it is gone, or was
-// mended since it was last looked at, which the next look sees; or nothing of it can be read, not even its name.
-template <class Policy>
-std::optional<SpecNotRead<Policy>> WhyNotRead(const View& objects, const std::string& name,
-                                              base::Result<Policy> (*parse)(const kube::Json&),
-                                              const kube::Json& any_spec) {
-  const kube::ObjectPtr object = objects.Get({"", name});
-  if (object == nullptr) return std::nullopt;
-  const auto policy = ReadBySpec(*object, parse);
-  if (policy) return std::nullopt;
-  kube::Json rest = *object;
+std::optional<Policy> KnownOf(const Unreadable& one, base::Result<Policy> (*parse)(const kube::Json&),
+                              const kube::Json& any_spec) {
+  kube::Json rest = *one.object;
   rest["spec"] = any_spec;
   auto known = ReadBySpec(rest, parse);
   if (!known) return std::nullopt;
-  return SpecNotRead<Policy>{*std::move(known), policy.error()};
+  return *std::move(known);
 }
 
 // All nodes as some policies see them: a Node with its NodeTopology. Node is a struct with `name`, `labels` (of the

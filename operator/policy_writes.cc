@@ -105,7 +105,7 @@ void SayNotUnderstood(const base::Error& why, std::int64_t generation, base::Wal
   ready.type = std::string(crds::kReady);
   ready.status = crds::ConditionStatus::kFalse;
   ready.reason = std::string(kNotUnderstood);
-  ready.message = NotUnderstoodMessage(why, "Nodes keep what they were told before");
+  ready.message = NotUnderstoodMessage(why, kNodesKeepIt);
   ready.observed_generation = generation;
   ready.last_transition = std::chrono::floor<std::chrono::seconds>(now);
   crds::SetCondition(conditions, std::move(ready));
@@ -207,6 +207,19 @@ void PolicyPass::TellRefused(const std::set<std::string>& said) {
             writes_.field(), unsaid.size(), MendRefusal(error, kTooMuchToTell), error.message));
   }
   writes_.told() = std::move(unsaid);
+}
+
+void PolicyPass::TellUnreadable(const Unreadable& unreadable, std::string_view kept) {
+  const kube::Json& object = *unreadable.object;
+  const kube::ObjectReference about = kube::ReferenceTo(object);
+  const std::string version = kube::StringAt(object, {"metadata", "resourceVersion"});
+  std::string& told = writes_.unreadable()[about.kind + "/" + about.name];
+  if (!told.empty() && told == version) return;
+  told = version;
+  for (const PolicyEvent& one : told_) {
+    if (one.reason == kNotUnderstood)
+      events_.Record(about, one.severity, one.event, NotUnderstoodMessage(unreadable.why, kept));
+  }
 }
 
 void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,

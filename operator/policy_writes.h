@@ -47,6 +47,8 @@ class PolicyWrites {
   const std::string& field() const { return ahead_.field(); }
   // Nodes on whose NodeTopologies an event says that they are not told, as PolicyPass::TellRefused left them.
   std::set<std::string>& told() { return told_; }
+  // Resource versions that PolicyPass::TellUnreadable told of, by kind and name.
+  std::map<std::string, std::string>& unreadable() { return unreadable_; }
   // As many as kube-controller-manager has workers for most kinds (--concurrent-deployment-syncs).
   static constexpr int kAtOnce = 5;
   // Applies a policy's status, as often as StatusPace lets it: `again` of the outcome is when it may be written.
@@ -63,6 +65,7 @@ class PolicyWrites {
   SpecsAhead ahead_;
   StatusPace status_pace_{std::chrono::seconds(10)};  // by kind and name
   std::set<std::string> told_;
+  std::map<std::string, std::string> unreadable_;
 };
 
 // Whether the server, as it is set up, does not take what we write: a right is missing, its schema knows a field
@@ -122,6 +125,8 @@ bool SayNotTold(const NotTold& what, std::string_view type, const std::vector<cr
 
 // The reason of Ready (of a FabricSwitch, of Reachable) where the object's spec cannot be read.
 inline constexpr std::string_view kNotUnderstood = "NotUnderstood";
+// What became of what an object governs that cannot be read, as NotUnderstoodMessage takes it.
+inline constexpr std::string_view kNodesKeepIt = "Nodes keep what they were told before";
 // Which field it is, what became of what it governs (`kept`, a sentence without a full stop), and what to do.
 std::string NotUnderstoodMessage(const base::Error& why, std::string_view kept);
 // Makes Ready say so.
@@ -152,6 +157,9 @@ class PolicyPass {
   // be told may be that nothing is said of them any more. `said`: those of which one does. At most ten events a look,
   // of which the first by name say how many there are.
   void TellRefused(const std::set<std::string>& said);
+  // An event on an object of which not even so much can be read that its status could say why: of kNotUnderstood's
+  // name, and once for each of its versions. `kept`: as NotUnderstoodMessage takes it.
+  void TellUnreadable(const Unreadable& unreadable, std::string_view kept);
   void Take(const base::Result<Outcome>& one);
   // Or the first error. `again` is no later than when a cache that does not show what we wrote is believed all the
   // same.
@@ -174,16 +182,18 @@ class PolicyPass {
   std::optional<base::Error> failed_;
 };
 
-// Says in the status of a policy that cannot be read why not; all else stands there as it did. `status_of`: as
-// PolicyPass compares it.
+// Says in the status of a policy that cannot be read why not; all else stands there as it did. By an event, where
+// nothing of it can be read. `parse` and `any_spec`: as KnownOf takes them; `status_of`: as PolicyPass compares it.
 template <class Policy, class StatusOf>
-void TellNotUnderstood(const SpecNotRead<Policy>& policy, const kube::Resource& kind, StatusOf status_of,
+void TellNotUnderstood(const Unreadable& unreadable, base::Result<Policy> (*parse)(const kube::Json&),
+                       const kube::Json& any_spec, const kube::Resource& kind, StatusOf status_of,
                        base::WallTime now, PolicyPass& pass) {
-  const Policy& known = policy.known;
-  Policy wanted = known;
-  SayNotUnderstood(policy.why, known.generation, now, wanted.status.conditions);
-  pass.Status(kind, known, status_of(known.status), crds::StatusApplyJson(wanted),
-              {known.status.conditions, wanted.status.conditions});
+  const std::optional<Policy> known = KnownOf(unreadable, parse, any_spec);
+  if (!known) return pass.TellUnreadable(unreadable, kNodesKeepIt);
+  Policy wanted = *known;
+  SayNotUnderstood(unreadable.why, known->generation, now, wanted.status.conditions);
+  pass.Status(kind, *known, status_of(known->status), crds::StatusApplyJson(wanted),
+              {known->status.conditions, wanted.status.conditions});
 }
 
 }  // namespace heddle::operators

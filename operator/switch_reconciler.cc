@@ -45,13 +45,11 @@ kube::Json AnySpec() {
 }
 
 // What cables call the switches of these FabricSwitches, as far as that alone can be read.
-std::set<std::string> NamesOf(const std::set<std::string>& unreadable, const View& fabric_switches) {
+std::set<std::string> NamesOf(const std::map<std::string, Unreadable>& unreadable) {
   std::set<std::string> names;
-  for (const std::string& object : unreadable) {
-    const kube::ObjectPtr found = fabric_switches.Get({"", object});
-    if (found == nullptr) continue;
+  for (const auto& [object, one] : unreadable) {
     for (const char* field : {"name", "chassisId"}) {
-      if (std::string name = kube::StringAt(*found, {"spec", field}); !name.empty())
+      if (std::string name = kube::StringAt(*one.object, {"spec", field}); !name.empty())
         names.insert(std::move(name));
     }
   }
@@ -147,7 +145,7 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
   const SwitchAnswers answers = reads_.answers();
   const Silent silent{.nodes = reads_.late ? reads_.late() : std::set<std::string>{},
                       .switches = Unheard(fabric_switches.read, answers),
-                      .unread = NamesOf(fabric_switches.unreadable, reads_.fabric_switches)};
+                      .unread = NamesOf(fabric_switches.unreadable)};
   auto verdicts = std::make_shared<SwitchVerdicts>(
       kept_.Look(fabric_switches.read, answers, nodes, policies, silent, clock_.WallNow()));
   PolicyPass pass(writes_, events_, kTold, stop);
@@ -172,25 +170,24 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kFabricSwitches, object, StatusOf(object.status), crds::StatusApplyJson(wanted),
                 {object.status.conditions, wanted.status.conditions});
   }
-  for (const std::string& name : fabric_switches.unreadable) TellNotUnderstood(name, pass, stop);
+  for (const auto& [name, unreadable] : fabric_switches.unreadable) TellNotUnderstood(unreadable, pass, stop);
   pass.TellRefused(said);
   if (!fabric_switches.read.empty()) pass.Take(Outcome{.again = UntilNextLook(*verdicts)});
   verdicts_.Set(std::move(verdicts));
   return pass.Sum();
 }
 
-void SwitchReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass,
+void SwitchReconciler::TellNotUnderstood(const Unreadable& unreadable, PolicyPass& pass,
                                          const std::stop_token& stop) {
-  const auto object = WhyNotRead(reads_.fabric_switches, name, &crds::FabricSwitchFromJson, AnySpec());
-  if (!object) return;
-  crds::FabricSwitch known = object->known;
+  constexpr std::string_view kKept = "It is not asked, and no cable of it is compared";
+  auto object = KnownOf(unreadable, &crds::FabricSwitchFromJson, AnySpec());
+  if (!object) return pass.TellUnreadable(unreadable, kKept);
+  crds::FabricSwitch known = *std::move(object);
   known.spec = {};
   crds::FabricSwitch wanted;
   wanted.name = known.name;
   wanted.uid = known.uid;
-  wanted.status = StatusOfNotUnderstood(
-      known, NotUnderstoodMessage(object->why, "It is not asked, and no cable of it is compared"),
-      clock_.WallNow());
+  wanted.status = StatusOfNotUnderstood(known, NotUnderstoodMessage(unreadable.why, kKept), clock_.WallNow());
   EndMap(known, MapInDoubt({std::string(kNotUnderstood), "its FabricSwitch cannot be read: see Reachable"}),
          wanted.status, pass, stop);
   pass.Status(kFabricSwitches, known, StatusOf(known.status), crds::StatusApplyJson(wanted),

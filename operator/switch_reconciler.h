@@ -81,8 +81,8 @@ class SwitchReconciler {
   // FabricSwitches that have not been heard yet, for kPatience from when they were first looked at.
   std::set<std::string> Unheard(const std::vector<crds::FabricSwitch>& fabric_switches,
                                 const SwitchAnswers& answers);
-  // In the status of a FabricSwitch that cannot be read, by name.
-  void TellNotUnderstood(const std::string& name, PolicyPass& pass, const std::stop_token& stop);
+  // In the status of a FabricSwitch that cannot be read.
+  void TellNotUnderstood(const Unreadable& unreadable, PolicyPass& pass, const std::stop_token& stop);
   std::chrono::nanoseconds UntilNextLook(const SwitchVerdicts& verdicts) const;
   void WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches, const SwitchAnswers& answers,
                  const Policies<crds::LosslessPolicy>& policies, SwitchVerdicts& verdicts, PolicyPass& pass,

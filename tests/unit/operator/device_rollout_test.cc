@@ -222,7 +222,7 @@ TEST(DeviceRollout, ANodeThatHasNotPublishedKeepsWhatItWasTold) {
 TEST(DeviceRollout, WhatAnUnreadablePolicyToldIsKept) {
   DeviceNode node = NodeNamed("a");
   Offer(node, DecideDevices({{PolicyNamed("dgx", {{"heddle.dev/rdma", {}, {}, 1}})}, {}}, {node}, {}, kNow));
-  const auto kept = DecideDevices({{}, {"dgx"}}, {node}, {}, kNow);
+  const auto kept = DecideDevices({{}, {{"dgx", {}}}}, {node}, {}, kNow);
   EXPECT_EQ(kept.wishes.at("a"), node.wishes);
   const auto gone = DecideDevices({{}, {}}, {node}, {}, kNow);
   EXPECT_THAT(gone.wishes.at("a"), IsEmpty());

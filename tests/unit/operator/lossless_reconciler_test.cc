@@ -269,6 +269,31 @@ TEST_F(LosslessReconcilerTest, SaysItAlsoWhereItCannotReadTheStatusOfThePolicyEi
   EXPECT_THAT((*ready)["message"].get<std::string>(), HasSubstr("spec.trust"));
 }
 
+// Its status cannot say so: who writes it would have to know the object.
+TEST_F(LosslessReconcilerTest, SaysByAnEventThatItCanReadNothingOfAPolicyOnceForEachOfItsVersions) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  const auto told = NodeOf("a").spec.lossless;
+  const auto spoil = [&](int owners) {
+    server.Edit(kLosslessPolicies, {"", "roce"},
+                [&](Json& policy) { policy["metadata"]["ownerReferences"] = owners; });
+    clock.Advance(10s);
+    for (int look = 0; look < 3; ++look) EXPECT_EQ(Reconcile(), 0);
+    events.Flush({});
+  };
+  spoil(7);
+  EXPECT_EQ(NodeOf("a").spec.lossless, told);
+  ASSERT_EQ(server.All(kube::kEvents).size(), 1u);
+  EXPECT_EQ(server.All(kube::kEvents)[0]["reason"], "LosslessNotUnderstood");
+  EXPECT_EQ(server.All(kube::kEvents)[0]["count"], 1);
+  EXPECT_THAT(kube::StringAt(server.All(kube::kEvents)[0], {"message"}), HasSubstr("ownerReferences"));
+  spoil(8);
+  std::int64_t said = 0;
+  for (const Json& event : server.All(kube::kEvents)) said += event["count"].get<std::int64_t>();
+  EXPECT_EQ(said, 2);
+}
+
 TEST_F(LosslessReconcilerTest, GoesByThePolicyWhoseStatusAloneItCannotReadAndWritesThatAnew) {
   AddRoceNode("a");
   AddPolicy("roce", Json::object());

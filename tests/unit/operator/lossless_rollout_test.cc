@@ -531,8 +531,8 @@ TEST(LosslessRollout, TakesBackWhatADeletedPolicySaid) {
 TEST(LosslessRollout, KeepsWhatAPolicySaidThatItCannotRead) {
   LosslessNode node = NodeNamed("a");
   Report(node, DecideRollout({{PolicyNamed("roce")}, {}}, {node}, kNow), LosslessState::kCompliant);
-  EXPECT_EQ(DecideRollout({{}, {"roce"}}, {node}, kNow).wishes.at("a"), node.wishes);
-  EXPECT_THAT(DecideRollout({{}, {"another"}}, {node}, kNow).wishes.at("a"), IsEmpty());
+  EXPECT_EQ(DecideRollout({{}, {{"roce", {}}}}, {node}, kNow).wishes.at("a"), node.wishes);
+  EXPECT_THAT(DecideRollout({{}, {{"another", {}}}}, {node}, kNow).wishes.at("a"), IsEmpty());
 }
 
 TEST(LosslessRollout, SaysTheWorstAndAnExampleOfIt) {

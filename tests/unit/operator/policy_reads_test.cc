@@ -4,7 +4,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -78,7 +77,11 @@ TEST(KeptPoliciesTest, OneThatCannotBeReadIsNamedUntilItCan) {
     const Policies<crds::FabricSwitch>& policies =
         kept.Read(view, "FabricSwitch", &crds::FabricSwitchFromJson);
     EXPECT_EQ(policies.read.size(), 1u) << look;
-    EXPECT_EQ(policies.unreadable, std::set<std::string>{"leaf-2"}) << look;
+    ASSERT_EQ(policies.unreadable.size(), 1u) << look;
+    const auto& [name, unreadable] = *policies.unreadable.begin();
+    EXPECT_EQ(name, "leaf-2");
+    EXPECT_EQ(unreadable.object, view.objects.at("leaf-2")) << "with it whoever looked can say more";
+    EXPECT_NE(unreadable.why.message.find("spec"), std::string::npos) << unreadable.why.message;
   }
   view.Put("leaf-2", "leaf-2:8080");
   const Policies<crds::FabricSwitch>& policies = kept.Read(view, "FabricSwitch", &crds::FabricSwitchFromJson);

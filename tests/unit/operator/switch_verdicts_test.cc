@@ -88,6 +88,24 @@ TEST_F(SwitchVerdictsTest, AContradictionNamesBothEndsAndCountsAsThePolicySays) 
   EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().counted_percent, 100);
 }
 
+TEST_F(SwitchVerdictsTest, WhatACableCountedStaysWhileItsPolicyCannotBeRead) {
+  answers["leaf-3"].config = SonicAnswerOf("leaf-3", false);
+  const std::vector<crds::CableReport> told = Decide().nodes.at("gpu-017")->reports;
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_EQ(told[0].counted_percent, 50);
+  auto node = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
+  node->spec.cables = told;
+  nodes[0].topology = node;
+  policies.read.clear();
+  policies.unreadable["roce"];
+  const SwitchVerdicts kept = Decide();
+  EXPECT_EQ(kept.nodes.at("gpu-017")->reports, told)
+      << "a policy that a newer version wrote was not taken back";
+  EXPECT_EQ(kept.nodes.at("gpu-017")->counts, (crds::CableCounts{1, 0, 1, 0}));
+  policies.unreadable.clear();
+  EXPECT_THAT(Decide().nodes.at("gpu-017")->reports, testing::IsEmpty()) << "this one was";
+}
+
 TEST_F(SwitchVerdictsTest, WhatASwitchSaidIsNoProofOnceItIsStale) {
   answers["leaf-3"].read_at = kNow - std::chrono::seconds(3 * 60 + 1);
   answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3:8080: nobody listens there"};
