@@ -312,7 +312,7 @@ void KeptVerdictsTest::ChangeRest(base::Random& random) {
     if (random.Below(2) == 0 || names.erase(name) == 0) names.insert(name);
   };
   crds::LosslessPolicySpec& spec = policies.read[0].spec;
-  switch (random.Below(6)) {
+  switch (random.Below(7)) {
     case 0:
       toggle(silent.nodes, NodeName(random.Below(kNodes)));
       break;
@@ -328,6 +328,10 @@ void KeptVerdictsTest::ChangeRest(base::Random& random) {
       break;
     case 4:
       spec.policy.marking = lossless::EcnMarking{150'000, 1'500'000, int(1 + random.Below(100))};
+      break;
+    case 5:
+      // Some nodes come to have it.
+      if (policies.unreadable.erase("other") == 0) policies.unreadable["other"];
       break;
     default:
       now += seconds(random.Below(60));
