@@ -65,8 +65,8 @@ struct PodFacts {
 };
 PodFacts ReadPod(const kube::Json& pod);
 
-// Pods and what was read of each, in the same order: a gang is looked at with each of its pods that changes, and to read
-// all of its thousands again each time takes longer than everything else.
+// Pods and what was read of each, in the same order: a gang is looked at with each of its pods that changes, and to
+// read all of its thousands again each time takes longer than everything else.
 struct ReadPods {
   std::vector<std::shared_ptr<const kube::Json>> objects;
   std::vector<std::shared_ptr<const PodFacts>> facts;
