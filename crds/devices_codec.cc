@@ -51,7 +51,8 @@ std::string_view DeviceStateName(DeviceState state) {
 std::string DevicesSummary(const std::vector<DeviceReport>& reports) {
   if (reports.empty()) return "?";
   const auto offered = std::count_if(reports.begin(), reports.end(), [](const DeviceReport& report) {
-    return report.state == DeviceState::kOffered || report.state == DeviceState::kElsewhere;
+    return report.state == DeviceState::kOffered ||
+           (report.state == DeviceState::kElsewhere && report.healthy > 0);
   });
   return std::to_string(offered) + "/" + std::to_string(reports.size());
 }

@@ -35,9 +35,9 @@ struct DeviceWish {
 
 enum class DeviceState : std::uint8_t {
   kOffered,    // the kubelet took it
-  kPending,    // not yet: the kubelet is away
+  kPending,    // not yet: the kubelet is away, or has no device of another plugin's resource
   kRefused,    // it cannot be offered; see reason
-  kElsewhere,  // another plugin's
+  kElsewhere,  // another plugin offers it; where that is not as the policy says, `healthy` is 0
 };
 std::string_view DeviceStateName(DeviceState state);  // "Offered", …
 
@@ -47,7 +47,7 @@ struct DeviceReport {
   std::int64_t generation = 0;  // of the policy, that this speaks of
   DeviceState state = DeviceState::kPending;
   std::string reason;  // a sentence; while offered, what is wrong with a device that is not healthy
-  int healthy = 0;     // devices (slots are not counted)
+  int healthy = 0;     // devices (slots are not counted); of another plugin all that the kubelet lists
   int total = 0;
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
 };

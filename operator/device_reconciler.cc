@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -45,6 +46,20 @@ void SayNotRun(const crds::RdmaDevicePolicy& policy, const base::Error& why, bas
   crds::SetCondition(status.conditions, std::move(ready));
 }
 
+// Of a policy that waits for another plugin: where the pods are that do not offer anything.
+void SayWhereToLook(const std::vector<std::string>& awaiting, const std::vector<PluginClass>& classes,
+                    std::string_view ns, crds::RdmaDevicePolicyStatus& status) {
+  const auto of = std::find_if(classes.begin(), classes.end(), [&](const PluginClass& one) {
+    return std::binary_search(one.nodes.begin(), one.nodes.end(), awaiting.front());
+  });
+  if (of == classes.end()) return;
+  for (crds::Condition& condition : status.conditions) {
+    if (condition.type != crds::kReady || condition.reason != "Waiting") continue;
+    condition.message += fmt::format("; look at: kubectl -n {} get pods -o wide -l {}={}", ns,
+                                     kPluginPodLabel, ObjectName(*of));
+  }
+}
+
 // Of which only that it can be read counts.
 kube::Json AnySpec() {
   kube::Json resource, spec;
@@ -75,7 +90,10 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
   DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow(), nodes_.unread());
   // Before the statuses, which say what became of it.
-  const auto run = objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, nodes_.unread(), stop);
+  const std::vector<PluginClass> classes = PluginClasses(nodes, rollout);
+  for (const auto& [policy, awaiting] : rollout.await_plugin)
+    SayWhereToLook(awaiting, classes, objects_.plugins().ns, rollout.statuses.at(policy));
+  const auto run = objects_.Reconcile(classes, reads_.nodes, nodes_.unread(), stop);
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const DeviceNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);

@@ -110,8 +110,9 @@ void Refuse(DeviceWish& wish, std::string reason) {
 class NodeDecision {
  public:
   NodeDecision(const DeviceNode& node, const std::vector<const RdmaDevicePolicy*>& policies,
-               const OtherPlugins& others)
+               const std::map<std::string, Unreadable>& unreadable, const OtherPlugins& others)
       : node_(node) {
+    KeepUnreadable(unreadable);
     for (const RdmaDevicePolicy* policy : policies) {
       Offers offers = OffersOf(*policy, node.node, others);
       for (const std::string& problem : offers.problems) problems_[policy->name].push_back(problem);
@@ -131,10 +132,34 @@ class NodeDecision {
     return all;
   }
   const std::map<std::string, std::vector<std::string>>& problems() const { return problems_; }  // by policy
+  // By policy, why it does not get a resource that is kept for one that cannot be read.
+  const std::map<std::string, std::string>& kept_from() const { return kept_from_; }
   bool Conflicts(const std::string& resource) const { return conflicts_.contains(resource); }
+  bool Keeps(const std::string& resource) const { return kept_.contains(resource); }
 
  private:
+  // A policy that a newer version wrote is not one that was taken back: what it told stays, and first of all, so that
+  // nothing of it is told once more in another policy's name.
+  void KeepUnreadable(const std::map<std::string, Unreadable>& unreadable) {
+    for (const DeviceWish& told : node_.wishes) {
+      const auto policy = std::find_if(told.policies.begin(), told.policies.end(),
+                                       [&](const std::string& name) { return unreadable.contains(name); });
+      if (policy == told.policies.end()) continue;
+      kept_.emplace(told.resource, *policy);
+      wishes_.emplace(told.resource, told);
+    }
+  }
+
   void Take(DeviceWish wish) {
+    if (const auto kept = kept_.find(wish.resource); kept != kept_.end()) {
+      kept_from_.try_emplace(
+          wish.policies.front(),
+          fmt::format(
+              "{}: it stays as RdmaDevicePolicy {} had it, which cannot be read: correct that one, or "
+              "narrow nodeSelector of one of both",
+              wish.resource, kept->second));
+      return;
+    }
     const auto [known, fresh] = wishes_.try_emplace(wish.resource, wish);
     if (fresh) return;
     DeviceWish& both = known->second;
@@ -149,6 +174,12 @@ class NodeDecision {
                        fmt::join(both.policies, ", ")));
   }
 
+  void Conflict(const std::string& resource, std::string reason) {
+    if (Keeps(resource)) return;
+    conflicts_.insert(resource);
+    Refuse(wishes_.at(resource), std::move(reason));
+  }
+
   void RefuseSharedNics() {
     std::map<std::string, std::vector<std::string>, std::less<>> by_nic;
     for (const auto& [name, wish] : wishes_) {
@@ -159,10 +190,8 @@ class NodeDecision {
     for (const auto& [nic, resources] : by_nic) {
       if (resources.size() < 2) continue;
       for (const std::string& resource : resources) {
-        conflicts_.insert(resource);
-        Refuse(wishes_.at(resource),
-               fmt::format("{} is in {}: a NIC can be in one resource; narrow roles or rails", nic,
-                           fmt::join(resources, " and in ")));
+        Conflict(resource, fmt::format("{} is in {}: a NIC can be in one resource; narrow roles or rails",
+                                       nic, fmt::join(resources, " and in ")));
       }
     }
   }
@@ -178,30 +207,28 @@ class NodeDecision {
     for (const auto& [name, resources] : by_name) {
       if (resources.size() < 2) continue;
       for (const std::string& resource : resources) {
-        conflicts_.insert(resource);
-        Refuse(wishes_.at(resource),
-               fmt::format(
-                   "{} differ by their domains only, which k8s-rdma-shared-dev-plugin does not take: give "
-                   "one another name after the slash",
-                   fmt::join(resources, " and ")));
+        Conflict(resource, fmt::format("{} differ by their domains only, which k8s-rdma-shared-dev-plugin "
+                                       "does not take: give one another name after the slash",
+                                       fmt::join(resources, " and ")));
       }
     }
   }
 
   // Both configure themselves by one label of the node.
   void RefuseSecondPlugin() {
-    const auto runs = [](const DeviceWish& wish, crds::DevicePlugin plugin) {
-      return wish.reason.empty() && wish.plugin == plugin;
-    };
-    if (std::none_of(wishes_.begin(), wishes_.end(), [&](const auto& entry) {
-          return runs(entry.second, crds::DevicePlugin::kRdmaShared);
-        })) {
-      return;
+    using enum crds::DevicePlugin;
+    std::map<crds::DevicePlugin, std::vector<std::string>> resources;
+    std::set<crds::DevicePlugin> kept;
+    for (const auto& [name, wish] : wishes_) {
+      if (!wish.reason.empty()) continue;
+      resources[wish.plugin].push_back(name);
+      if (Keeps(name)) kept.insert(wish.plugin);
     }
-    for (auto& [name, wish] : wishes_) {
-      if (!runs(wish, crds::DevicePlugin::kSriov)) continue;
-      conflicts_.insert(name);
-      Refuse(wish, "another policy runs k8s-rdma-shared-dev-plugin on this node: one plugin for each node");
+    if (!resources.contains(kRdmaShared) || !resources.contains(kSriov)) return;
+    const bool sriov = kept.contains(kSriov) && !kept.contains(kRdmaShared);
+    for (const std::string& name : resources.at(sriov ? kRdmaShared : kSriov)) {
+      Conflict(name, fmt::format("another policy runs {} on this node: one plugin for each node",
+                                 sriov ? "sriov-network-device-plugin" : "k8s-rdma-shared-dev-plugin"));
     }
   }
 
@@ -219,6 +246,8 @@ class NodeDecision {
   const DeviceNode& node_;
   std::map<std::string, DeviceWish> wishes_;  // by resource
   std::set<std::string> conflicts_;           // of these
+  std::map<std::string, std::string> kept_;   // of these, and the policy that cannot be read
+  std::map<std::string, std::string> kept_from_;
   std::map<std::string, std::vector<std::string>> problems_;
 };
 
@@ -230,7 +259,23 @@ struct Looked {
   std::string problem;  // of the worst; empty where ready
   int devices = 0;
   int unhealthy = 0;
+  bool awaits_plugin = false;
 };
+
+// Of a resource that another plugin is to offer. An agent from before that was looked at says Elsewhere of none.
+Looked LookAtOther(const crds::DeviceReport& report) {
+  Looked looked;
+  looked.devices = report.healthy;
+  looked.unhealthy = report.total - report.healthy;
+  if (report.state == DeviceState::kElsewhere && report.healthy > 0) return looked;
+  looked.standing = report.state == DeviceState::kRefused ? Standing::kRefused : Standing::kWaiting;
+  looked.awaits_plugin = looked.standing == Standing::kWaiting;
+  looked.problem =
+      report.state == DeviceState::kElsewhere
+          ? "its agent does not say whether the plugin runs: bring agents and operator to one version"
+          : report.reason;
+  return looked;
+}
 
 Looked LookAt(const DeviceWish& wish, bool conflicts, const std::vector<crds::DeviceReport>& reports) {
   if (!wish.reason.empty())
@@ -240,9 +285,12 @@ Looked LookAt(const DeviceWish& wish, bool conflicts, const std::vector<crds::De
   if (report == reports.end() || report->policy != wish.policies.front() ||
       report->generation != wish.generation)
     return {Standing::kWaiting, "its agent has not reported it yet", 0, 0};
+  if (wish.plugin != crds::DevicePlugin::kHeddle) return LookAtOther(*report);
   Looked looked;
   looked.devices = report->healthy;
   looked.unhealthy = report->total - report->healthy;
+  // Which of two plugins serves a pod is up to who registered last.
+  if (report->state == DeviceState::kElsewhere) return {Standing::kConflicting, report->reason, 0, 0};
   if (report->state == DeviceState::kPending) looked.standing = Standing::kWaiting;
   if (report->state == DeviceState::kRefused) looked.standing = Standing::kRefused;
   if (looked.standing != Standing::kReady) looked.problem = report->reason;
@@ -267,6 +315,9 @@ class Decision {
     for (const UnreadNode& node : unread) CountUnread(node);
     for (const DeviceNode& node : nodes_) rollout.wishes[node.name] = Node(node);
     for (const RdmaDevicePolicy* policy : policies_) rollout.statuses[policy->name] = StatusOf(*policy, now);
+    for (auto& [policy, tally] : tallies_) {
+      if (!tally.await_plugin.empty()) rollout.await_plugin[policy] = std::move(tally.await_plugin);
+    }
     return rollout;
   }
 
@@ -275,6 +326,7 @@ class Decision {
     crds::DeviceCounts counts;
     // By how bad they are: conflicts, refusals, waits.
     std::map<Standing, std::vector<std::string>, std::greater<>> problems;
+    std::vector<std::string> await_plugin;  // of those that wait
   };
 
   std::vector<DeviceWish> Node(const DeviceNode& node) {
@@ -290,10 +342,9 @@ class Decision {
       }
       return node.wishes;
     }
-    const NodeDecision decision(node, selecting, others_);
+    const NodeDecision decision(node, selecting, unreadable_, others_);
     std::vector<DeviceWish> wishes = decision.wishes();
     for (const RdmaDevicePolicy* policy : selecting) Count(*policy, node, decision, wishes);
-    KeepUnreadable(node, wishes);
     return wishes;
   }
 
@@ -317,6 +368,7 @@ class Decision {
     if (looked.standing == Standing::kWaiting) ++tally.counts.waiting;
     if (looked.standing == Standing::kRefused) ++tally.counts.refused;
     if (looked.standing == Standing::kConflicting) ++tally.counts.conflicting;
+    if (looked.standing == Standing::kWaiting && looked.awaits_plugin) tally.await_plugin.push_back(node);
     if (!looked.problem.empty())
       tally.problems[looked.standing].push_back(fmt::format("{}: {}", node, looked.problem));
   }
@@ -327,13 +379,19 @@ class Decision {
     ++tally.counts.nodes;
     Looked worst;
     for (const DeviceWish& wish : wishes) {
+      if (decision.Keeps(wish.resource)) continue;
       if (std::find(wish.policies.begin(), wish.policies.end(), policy.name) == wish.policies.end()) continue;
       const Looked looked = LookAt(wish, decision.Conflicts(wish.resource), node.reports);
       tally.counts.devices += looked.devices;
       tally.counts.unhealthy += looked.unhealthy;
       if (looked.standing <= worst.standing) continue;
       worst.standing = looked.standing;
+      worst.awaits_plugin = looked.awaits_plugin;
       worst.problem = fmt::format("{}: {}", wish.resource, looked.problem);
+    }
+    if (const auto kept = decision.kept_from().find(policy.name); kept != decision.kept_from().end()) {
+      worst.standing = Standing::kConflicting;
+      worst.problem = kept->second;
     }
     const auto problems = decision.problems().find(policy.name);
     if (problems != decision.problems().end() && worst.standing < Standing::kRefused) {
@@ -341,19 +399,6 @@ class Decision {
       worst.problem = problems->second.front();
     }
     Note(tally, node.name, worst);
-  }
-
-  // A policy that a newer version wrote is not one that was taken back.
-  void KeepUnreadable(const DeviceNode& node, std::vector<DeviceWish>& wishes) const {
-    for (const DeviceWish& told : node.wishes) {
-      const bool keeps = std::any_of(told.policies.begin(), told.policies.end(),
-                                     [&](const auto& policy) { return unreadable_.contains(policy); });
-      const bool there = std::any_of(wishes.begin(), wishes.end(),
-                                     [&](const DeviceWish& wish) { return wish.resource == told.resource; });
-      if (keeps && !there) wishes.push_back(told);
-    }
-    std::sort(wishes.begin(), wishes.end(),
-              [](const DeviceWish& a, const DeviceWish& b) { return a.resource < b.resource; });
   }
 
   crds::RdmaDevicePolicyStatus StatusOf(const RdmaDevicePolicy& policy, base::WallTime now) const {
@@ -367,12 +412,12 @@ class Decision {
       }
     }
     status.conditions = policy.status.conditions;
-    crds::SetCondition(status.conditions, ReadyOf(policy, status, now));
+    crds::SetCondition(status.conditions, ReadyOf(policy, status, int(tally.await_plugin.size()), now));
     return status;
   }
 
   static crds::Condition ReadyOf(const RdmaDevicePolicy& policy, const crds::RdmaDevicePolicyStatus& status,
-                                 base::WallTime now) {
+                                 int await_plugin, base::WallTime now) {
     const crds::DeviceCounts& counts = status.counts;
     crds::Condition ready;
     ready.type = std::string(crds::kReady);
@@ -392,7 +437,8 @@ class Decision {
     } else if (counts.refused > 0) {
       say("Refused", counts.refused, "cannot offer all of it");
     } else if (counts.waiting > 0) {
-      say("Waiting", counts.waiting, "have not answered yet");
+      say("Waiting", counts.waiting,
+          await_plugin == counts.waiting ? "wait for the plugin" : "have not answered yet");
     } else {
       ready.status = crds::ConditionStatus::kTrue;
       ready.reason = "Offered";

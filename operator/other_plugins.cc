@@ -162,7 +162,7 @@ Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns) {
 
 Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image) {
   const PluginFacts facts = FactsOf(plugin_class.plugin);
-  const Json labels{{"app.kubernetes.io/name", ObjectName(plugin_class)}};
+  const Json labels{{kPluginPodLabel, ObjectName(plugin_class)}};
   Json volumes{HostFolder("device-plugins", "/var/lib/kubelet/device-plugins"),
                HostFolder("plugins-registry", "/var/lib/kubelet/plugins_registry"),
                {{"name", "config"}, {"configMap", {{"name", ObjectName(plugin_class)}}}}};

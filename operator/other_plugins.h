@@ -32,8 +32,9 @@ std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, con
 // Why this NIC cannot be named to that plugin; empty = it can.
 std::string Unnameable(const topology::Nic& nic, crds::DevicePlugin plugin);
 
-// "heddle-rdma-shared-1f2e3d4c": of the ConfigMap and the DaemonSet of a class.
+// "heddle-rdma-shared-1f2e3d4c": of the ConfigMap and the DaemonSet of a class, and of its pods in kPluginPodLabel.
 std::string ObjectName(const PluginClass& plugin_class);
+inline constexpr std::string_view kPluginPodLabel = "app.kubernetes.io/name";
 crds::Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns);
 // Privileged, as both plugins are: they open devices of the host and the kubelet's folder.
 crds::Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image);

@@ -230,6 +230,10 @@ void NodeDevices::Publish() {
   for (const nodeagent::Offer& offer : offers_) {
     if (offer.resource == crds::keys::kFabricResource && offer.policy.empty() && &offer == offers_.data())
       continue;
+    if (offer.state == crds::DeviceState::kElsewhere) {
+      news.reports.push_back(ReportOfOther(offer, facts_.allocatable));
+      continue;
+    }
     const auto standing = standings_.find(offer.resource);
     const bool taken = standing != standings_.end() && standing->second.taken;
     if (const auto other = elsewhere_.find(offer.resource); other != elsewhere_.end() && offer.offered()) {
@@ -237,6 +241,8 @@ void NodeDevices::Publish() {
           offer, crds::DeviceState::kElsewhere,
           fmt::format("another plugin offers {} too: \"{}\" is none of our devices; let one of both go",
                       offer.resource, other->second)));
+      // Whose devices a pod would get is up to who spoke last, so none of ours is counted as there.
+      news.reports.back().healthy = 0;
       continue;
     }
     news.reports.push_back(ReportOf(

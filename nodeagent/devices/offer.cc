@@ -17,6 +17,7 @@ using crds::DeviceWish;
 using topology::Nic;
 using topology::Node;
 
+constexpr std::size_t kMaxListed = 1024;  // devices of one entry, as the schema has it
 constexpr std::string_view kWholeNode = "node";
 constexpr std::string_view kFabric = "fabric";
 constexpr std::string_view kRdmaCm = "rdma_cm";
@@ -330,6 +331,24 @@ crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_v
   }
   // Offered it is still, so the reason tells what is kept back.
   if (report.reason.empty()) report.reason = trouble;
+  return report;
+}
+
+crds::DeviceReport ReportOfOther(const Offer& offer,
+                                 const std::optional<std::vector<DeviceSet>>& allocatable) {
+  crds::DeviceReport report = ReportOf(offer, DeviceState::kElsewhere, "");
+  std::size_t listed = 0;
+  if (allocatable) {
+    for (const DeviceSet& set : *allocatable) {
+      if (!set.claim && set.resource == offer.resource) listed += set.ids.size();
+    }
+  }
+  report.healthy = report.total = int(std::min(listed, kMaxListed));
+  if (listed > 0) return report;
+  report.state = DeviceState::kPending;
+  report.reason = fmt::format("{}, and {}", offer.reason,
+                              allocatable ? "the kubelet lists no device of it"
+                                          : "what the kubelet lists is not known (condition GrantsKnown)");
   return report;
 }
 

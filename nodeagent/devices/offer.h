@@ -107,6 +107,12 @@ const OfferedDevice* FindDevice(const Offer& offer, std::string_view id);
 // The report of an offer: `state` and `reason` as the kubelet takes it, where it is offered.
 crds::DeviceReport ReportOf(const Offer& offer, crds::DeviceState state, std::string_view reason);
 
+// The report of an offer that is another plugin's (kElsewhere), by what the kubelet can give: kPending until that has a
+// device of the resource, then kElsewhere with as many as it lists. Of k8s-rdma-shared-dev-plugin those are shares.
+// `allocatable`: nothing = it is not known, and so nobody says that the plugin runs.
+crds::DeviceReport ReportOfOther(const Offer& offer,
+                                 const std::optional<std::vector<DeviceSet>>& allocatable);
+
 // Of resources that are offered and of which the kubelet can give a device that is not ours: that device. Then another
 // plugin has the same resource, and the kubelet takes whichever spoke last.
 std::map<std::string, std::string> ForeignDevices(const std::vector<Offer>& offers,

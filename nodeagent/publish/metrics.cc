@@ -164,7 +164,9 @@ void AddDevices(const std::vector<crds::DeviceReport>& devices, std::vector<Metr
   MetricFamily family = Family(
       "heddle_devices", "Devices of a resource of this node, by whether the kubelet can give them out");
   for (const crds::DeviceReport& report : devices) {
-    const int healthy = report.state == crds::DeviceState::kOffered ? report.healthy : 0;
+    const bool given = report.state == crds::DeviceState::kOffered ||
+                       report.state == crds::DeviceState::kElsewhere;  // by another plugin
+    const int healthy = given ? report.healthy : 0;
     Add(family, {{"resource", report.resource}, {"health", "healthy"}}, healthy);
     Add(family, {{"resource", report.resource}, {"health", "unhealthy"}}, report.total - healthy);
   }

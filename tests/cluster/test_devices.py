@@ -1,6 +1,7 @@
 """RdmaDevicePolicies on a real API server: what the operator makes of them, under its own account."""
 
 import json
+import re
 import subprocess
 
 import sriov_config
@@ -49,9 +50,14 @@ class DevicesTest(BedTestCase):
         conditions = self.rest.get(path("rdmadevicepolicies", name=name)).get("status", {}).get("conditions", [])
         return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
 
-    def report(self, node, state):
+    def message(self, name):
+        conditions = self.rest.get(path("rdmadevicepolicies", name=name))["status"]["conditions"]
+        return next(c["message"] for c in conditions if c["type"] == "Ready")
+
+    def report(self, node, state, devices):
+        """As its agent would; `devices`: so many the kubelet has of each resource."""
         entries = [{"resource": wish["resource"], "policy": wish["policies"][0], "generation": wish["generation"],
-                    "state": state, "reason": "as the test says", "healthy": 1, "total": 1}
+                    "state": state, "reason": "as the test says", "healthy": devices, "total": devices}
                    for wish in self.wishes(node)]
         self.rest.patch(path("nodetopologies", name=node, sub="status"), {"status": {"devices": entries}})
 
@@ -72,7 +78,7 @@ class DevicesTest(BedTestCase):
                          [("heddle.dev/rail0", ["mlx5_0:1"]), ("heddle.dev/rail1", ["mlx5_1:1"])])
         self.heddle.wait_for(lambda: self.ready("rails") == "Waiting", "the policy to wait for reports")
         for name in NODES:
-            self.report(name, "Offered")
+            self.report(name, "Offered", 1)
         self.heddle.wait_for(lambda: self.ready("rails") == "Offered", "the policy to be ready", 60)
         self.assertRegex(self.plane.kubectl("get", "rdmadevicepolicies"), r"rails +True +2/2 +4 +0 +Nics +Heddle ")
         before = [self.rest.get(path("nodetopologies", name=name))["metadata"]["resourceVersion"] for name in NODES]
@@ -189,8 +195,19 @@ class DevicesTest(BedTestCase):
         self.heddle.wait_for(places, "a pod of its class on each node", 60)
 
         self.heddle.wait_for(lambda: self.ready("sriov") == "Waiting", "the policy to wait for reports", 60)
+        # No container of it runs here, and so no kubelet has any: an agent that sees that says Pending.
         for node in NODES:
-            self.report(node, "Elsewhere")
+            self.report(node, "Pending", 0)
+        self.heddle.wait_for(lambda: "wait for the plugin" in self.message("sriov"), "the policy to wait for the plugin", 60)
+        self.assertEqual(self.ready("sriov"), "Waiting")
+        look = re.search("; look at: kubectl -n heddle-system (get pods .*)$", self.message("sriov"))
+        self.assertRegex(self.plane.kubectl("-n", SYSTEM, *look.group(1).split()), "|".join(names.values()))
+        # One of an older version does not look.
+        self.report(NODES[0], "Elsewhere", 0)
+        self.heddle.wait_for(lambda: "does not say whether the plugin runs" in self.message("sriov"), "that to be no success", 60)
+        self.assertEqual(self.ready("sriov"), "Waiting")
+        for node in NODES:
+            self.report(node, "Elsewhere", 1)
         self.heddle.wait_for(lambda: self.ready("sriov") == "Offered", "the policy to be ready", 60)
         self.assertRegex(self.plane.kubectl("get", "rdmadevicepolicies"), r"sriov +True +2/2 +4 +0 +Nics +Sriov ")
 

@@ -518,11 +518,27 @@ class Devices(NodeTestCase):
         report = self.node.wait_for(lambda: self.report(resource).get("state") == "Elsewhere" and self.report(resource),
                                     "the report to say so")
         self.assertIn('"not-ours" is none of our devices', report["reason"])
+        self.assertEqual((report.get("healthy", 0), report["total"]), (0, 8))
         other.stop()
         self.wait_allocatable(resource, 8)
         self.node.wait_for(lambda: self.report(resource).get("state") == "Offered", "ours to be offered again")
         where = self.start(self.pod("after-foreign", **{resource: "1"}))
         self.assertEqual(len(self.nodes_seen(where)), 2)
+
+    def test_another_plugin_that_the_policy_names_is_there_once_the_kubelet_has_its_devices(self):
+        resource = "rdma/hca"
+        self.offer("Nics", resource, plugin="RdmaShared", slots=4)
+        report = self.node.wait_for(lambda: self.report(resource).get("state") == "Pending" and self.report(resource),
+                                    "the report to say that it is not there")
+        self.assertEqual(report["reason"], "its plugin is RdmaShared, and the kubelet lists no device of it")
+        self.assertEqual(report.get("total", 0), 0)
+        other = DevicePlugin(self.node, resource, ["0", "1", "2", "3"])
+        other.start()
+        self.addCleanup(other.stop)
+        self.node.wait_for(lambda: (self.report(resource).get("state"), self.report(resource).get("healthy")) ==
+                           ("Elsewhere", 4), "the report to say that it is there", 60)
+        other.stop()
+        self.node.wait_for(lambda: self.report(resource).get("state") == "Pending", "the report to say that it went", 60)
 
     def test_pairs_wait_until_the_vendors_plugin_is_off(self):
         vendor = DevicePlugin(self.node, "nvidia.com/gpu", [gpu["uuid"] for gpu in self.machine["gpus"]]).start()

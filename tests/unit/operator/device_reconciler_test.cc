@@ -251,6 +251,43 @@ TEST_F(DeviceReconcilerTest, SaysThatItMayNotRunAnotherPluginAndRunsItOnceItMay)
   EXPECT_EQ(ready("shared")["reason"], "Waiting");
 }
 
+TEST_F(DeviceReconcilerTest, SaysWhereThePodsAreOfAPluginThatOffersNothing) {
+  AddRoceNode("a");
+  AddPolicy("shared",
+            {{"mode", "Nics"},
+             {"plugin", "RdmaShared"},
+             {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
+  Reconcile();
+  const auto ready = [this] {
+    return (*server.Find(kRdmaDevicePolicies, {"", "shared"}))["status"]["conditions"][0];
+  };
+  EXPECT_THAT(ready()["message"].get<std::string>(), testing::Not(testing::HasSubstr("look at")))
+      << "of its agent nothing is heard yet";
+  const auto answer = [this](const char* state, int devices) {
+    server.Edit(kNodeTopologies, {"", "a"}, [&](Json& node) {
+      Json report{
+          {"resource", "rdma/hca"}, {"policy", "shared"}, {"generation", 1}, {"reason", "as the test says"}};
+      report["state"] = state;
+      report["healthy"] = report["total"] = devices;
+      node["status"]["devices"] = Json::array({report});
+    });
+    clock.Advance(10s);
+  };
+  answer("Pending", 0);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(ready()["reason"], "Waiting");
+  const auto sets = server.All(daemon_sets);
+  ASSERT_EQ(sets.size(), 1u);
+  EXPECT_EQ(ready()["message"],
+            "1 of 1 nodes wait for the plugin; a: rdma/hca: as the test says; look at: kubectl -n "
+            "heddle-system get pods -o wide -l app.kubernetes.io/name=" +
+                kube::Name(sets[0]));
+  EXPECT_EQ(Reconcile(), 0) << "said once";
+  answer("Elsewhere", 16);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(ready()["reason"], "Offered");
+}
+
 TEST_F(DeviceReconcilerTest, AnotherPluginGoesOnOnANodeThatCannotBeRead) {
   AddRoceNode("a");
   AddPolicy("shared",

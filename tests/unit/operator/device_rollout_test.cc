@@ -189,8 +189,57 @@ TEST(DeviceRollout, IsReadyOnceAllIsOffered) {
   rollout = DecideDevices(policies, {node, other}, {}, kNow);
   EXPECT_EQ(ReasonOf(rollout, "dgx"), "Offered");
   EXPECT_EQ(rollout.statuses.at("dgx").counts, (crds::DeviceCounts{1, 1, 0, 0, 0, 2, 0}));
-  Offer(node, rollout, DeviceState::kElsewhere);
-  EXPECT_EQ(ReasonOf(DecideDevices(policies, {node}, {}, kNow), "dgx"), "Offered") << "another plugin's";
+}
+
+TEST(DeviceRollout, IsNoSuccessWhereAnotherPluginOffersTheSameBesideHeddles) {
+  DeviceNode node = NodeNamed("a");
+  const DevicePolicies policies{{PolicyNamed("dgx", {{"heddle.dev/rdma", {}, {}, 1}})}, {}};
+  Offer(node, DecideDevices(policies, {node}, {}, kNow), DeviceState::kElsewhere);
+  node.reports[0].reason = "another plugin offers heddle.dev/rdma too";
+  const auto rollout = DecideDevices(policies, {node}, {}, kNow);
+  EXPECT_EQ(ReasonOf(rollout, "dgx"), "Conflict");
+  EXPECT_EQ(rollout.statuses.at("dgx").counts, (crds::DeviceCounts{1, 0, 0, 0, 1, 0, 0}));
+  EXPECT_THAT(rollout.statuses.at("dgx").problems,
+              ElementsAre("a: heddle.dev/rdma: another plugin offers heddle.dev/rdma too"));
+}
+
+TEST(DeviceRollout, WaitsForAnotherPluginUntilTheKubeletHasADeviceOfIt) {
+  RdmaDevicePolicy policy = PolicyNamed("shared", {{"rdma/hca", {}, {}, 16}});
+  policy.spec.plugin = DevicePlugin::kRdmaShared;
+  DeviceNode node = NodeNamed("a"), other = NodeNamed("b");
+  for (DeviceNode* one : {&node, &other}) {
+    for (topology::Nic& nic : one->node.nics) nic.netdev = "eth-" + nic.name;
+  }
+  const DevicePolicies policies{{policy}, {}};
+  const auto decide = [&] {
+    return DecideDevices(policies, {node, other}, {DevicePlugin::kRdmaShared}, kNow);
+  };
+  Offer(node, decide(), DeviceState::kElsewhere);
+  auto rollout = decide();
+  EXPECT_EQ(rollout.statuses.at("shared").counts.ready, 1);
+  EXPECT_EQ(ReasonOf(rollout, "shared"), "Waiting") << "the agent of b has not answered";
+  EXPECT_TRUE(rollout.await_plugin.empty());
+
+  Offer(other, rollout, DeviceState::kPending);
+  other.reports[0] = {"rdma/hca", "shared", 1, DeviceState::kPending, "the kubelet lists none", 0, 0};
+  rollout = decide();
+  EXPECT_EQ(ReasonOf(rollout, "shared"), "Waiting");
+  EXPECT_THAT(rollout.await_plugin.at("shared"), ElementsAre("b"));
+  EXPECT_EQ(crds::FindCondition(rollout.statuses.at("shared").conditions, crds::kReady)->message,
+            "1 of 2 nodes wait for the plugin; b: rdma/hca: the kubelet lists none");
+
+  // An agent of an older version, which did not look.
+  other.reports[0] = {"rdma/hca", "shared", 1, DeviceState::kElsewhere, "its plugin is RdmaShared", 0, 0};
+  rollout = decide();
+  EXPECT_EQ(ReasonOf(rollout, "shared"), "Waiting");
+  EXPECT_THAT(rollout.statuses.at("shared").problems,
+              ElementsAre(HasSubstr("bring agents and operator to one version")));
+
+  other.reports[0].healthy = other.reports[0].total = 16;
+  rollout = decide();
+  EXPECT_EQ(ReasonOf(rollout, "shared"), "Offered");
+  EXPECT_EQ(rollout.statuses.at("shared").counts.devices, 16 + 2);
+  EXPECT_TRUE(rollout.await_plugin.empty());
 }
 
 TEST(DeviceRollout, AGenerationThatChangesNothingKeepsTheNumber) {
@@ -226,6 +275,52 @@ TEST(DeviceRollout, WhatAnUnreadablePolicyToldIsKept) {
   EXPECT_EQ(kept.wishes.at("a"), node.wishes);
   const auto gone = DecideDevices({{}, {}}, {node}, {}, kNow);
   EXPECT_THAT(gone.wishes.at("a"), IsEmpty());
+}
+
+TEST(DeviceRollout, WhatAnUnreadablePolicyToldIsToldInNoOtherName) {
+  DeviceNode node = NodeNamed("a");
+  Offer(node, DecideDevices({{PolicyNamed("dgx", {{"heddle.dev/rdma", {}, {0}, 1}})}, {}}, {node}, {}, kNow));
+  // Its NIC in another resource, and its resource with another NIC.
+  const auto rollout = DecideDevices({{PolicyNamed("nic", {{"heddle.dev/rail{rail}", {}, {}, 1}}),
+                                       PolicyNamed("name", {{"heddle.dev/rdma", {}, {1}, 8}})},
+                                      {{"dgx", {}}}},
+                                     {node}, {}, kNow);
+  EXPECT_EQ(*WishOf(rollout, "a", "heddle.dev/rdma"), node.wishes[0]);
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail0")->ports, IsEmpty());
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail0")->reason,
+              HasSubstr("mlx5_0 is in heddle.dev/rail0 and in heddle.dev/rdma"));
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail1")->ports, ElementsAre("mlx5_1:1")) << "not concerned";
+  EXPECT_EQ(ReasonOf(rollout, "nic"), "Conflict");
+  EXPECT_EQ(ReasonOf(rollout, "name"), "Conflict");
+  EXPECT_THAT(rollout.statuses.at("name").problems,
+              ElementsAre(HasSubstr("a: heddle.dev/rdma: it stays as RdmaDevicePolicy dgx had it, which "
+                                    "cannot be read")));
+}
+
+TEST(DeviceRollout, AConflictWithAPolicyThatCannotBeReadAnyMoreStays) {
+  DeviceNode node = NodeNamed("a");
+  const RdmaDevicePolicy one = PolicyNamed("one", {{"heddle.dev/rdma", {}, {0}, 8}}),
+                         two = PolicyNamed("two", {{"heddle.dev/rdma", {}, {1}, 1}});
+  Offer(node, DecideDevices({{one, two}, {}}, {node}, {}, kNow), DeviceState::kRefused);
+  const auto rollout = DecideDevices({{one}, {{"two", {}}}}, {node}, {}, kNow);
+  EXPECT_EQ(rollout.wishes.at("a"), node.wishes);
+  EXPECT_EQ(ReasonOf(rollout, "one"), "Conflict");
+}
+
+TEST(DeviceRollout, TheOtherPluginOfAnUnreadablePolicyStaysAlone) {
+  RdmaDevicePolicy shared = PolicyNamed("shared", {{"rdma/hca", {}, {0}, 16}});
+  shared.spec.plugin = DevicePlugin::kRdmaShared;
+  RdmaDevicePolicy sriov = PolicyNamed("sriov", {{"rdma/vf", {}, {1}, 1}});
+  sriov.spec.plugin = DevicePlugin::kSriov;
+  const std::set<DevicePlugin> both{DevicePlugin::kRdmaShared, DevicePlugin::kSriov};
+  DeviceNode node = NodeNamed("a");
+  for (topology::Nic& nic : node.node.nics) nic.netdev = "eth-" + nic.name;
+  Offer(node, DecideDevices({{sriov}, {}}, {node}, both, kNow));
+  const auto rollout = DecideDevices({{shared}, {{"sriov", {}}}}, {node}, both, kNow);
+  EXPECT_EQ(*WishOf(rollout, "a", "rdma/vf"), node.wishes[0]);
+  EXPECT_THAT(WishOf(rollout, "a", "rdma/hca")->reason,
+              HasSubstr("another policy runs sriov-network-device-plugin on this node"));
+  EXPECT_EQ(ReasonOf(rollout, "shared"), "Conflict");
 }
 
 TEST(DeviceRollout, CountsWhatIsUnhealthy) {

@@ -346,11 +346,29 @@ TEST_F(NodeDevicesTest, SaysWhenAnotherPluginHasTheResource) {
   devices.Hear(readings);
   EXPECT_EQ(devices.Leak(), "") << "once may be what was offered before";
   devices.Hear(readings);
-  EXPECT_TRUE(WaitForReport(crds::DeviceState::kElsewhere, 8));
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kElsewhere, 0)) << "a pod may get what is none of ours";
   EXPECT_EQ(devices.Leak(), "heddle.dev/nic is offered by another plugin, which cannot be told");
   readings.allocatable = {{kResource, false, nics_}};
   devices.Hear(readings);
   EXPECT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+}
+
+TEST_F(NodeDevicesTest, SaysOfAnotherPluginsResourceWhatTheKubeletHas) {
+  NodeDevices& devices = Start();
+  crds::DeviceWish wish = Nics();
+  wish.plugin = crds::DevicePlugin::kRdmaShared;
+  devices.Wish({wish}, {});
+  devices.Look(seen_);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 0)) << "the kubelet has not said anything";
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  readings.allocatable = {{kResource, false, {"0", "1"}}};
+  devices.Hear(readings);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kElsewhere, 2));
+  readings.allocatable = std::vector<DeviceSet>();
+  devices.Hear(readings);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 0)) << "its plugin went";
+  EXPECT_EQ(kubelet_.registrations(kResource), 0);
 }
 
 TEST_F(NodeDevicesTest, OffersAnewWhatTheKubeletTookAndDoesNotHave) {

@@ -206,6 +206,32 @@ TEST(Offers, OfAConflictNothingIsOffered) {
   EXPECT_THAT(offers[7].reason, HasSubstr("is a device of heddle.dev/gpu already"));
 }
 
+TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
+  DeviceWish wish = Wish(DeviceMode::kNics);
+  wish.resource = "rdma/hca";
+  wish.plugin = crds::DevicePlugin::kRdmaShared;
+  wish.generation = 3;
+  const Offer offer = OfferOf(wish, Facts(Machine()));
+  ASSERT_EQ(offer.state, DeviceState::kElsewhere);
+  const crds::DeviceReport unknown = ReportOfOther(offer, std::nullopt);
+  EXPECT_EQ(unknown, (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kPending,
+                                         "its plugin is RdmaShared, and what the kubelet lists is not known "
+                                         "(condition GrantsKnown)",
+                                         0, 0}));
+  using Sets = std::vector<DeviceSet>;
+  const crds::DeviceReport none = ReportOfOther(
+      offer, Sets{{"rdma/other", false, {"0"}}, {"rdma/hca", true, {"a claim's"}}, {"rdma/hca", false, {}}});
+  EXPECT_EQ(none.state, DeviceState::kPending);
+  EXPECT_EQ(none.reason, "its plugin is RdmaShared, and the kubelet lists no device of it");
+  EXPECT_EQ(none.total, 0);
+  const crds::DeviceReport there = ReportOfOther(offer, Sets{{"rdma/hca", false, {"0", "1", "2"}}});
+  EXPECT_EQ(there, (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kElsewhere,
+                                       "its plugin is RdmaShared", 3, 3}));
+  std::vector<std::string> many;
+  for (int i = 0; i < 2000; ++i) many.push_back(std::to_string(i));
+  EXPECT_EQ(ReportOfOther(offer, Sets{{"rdma/hca", false, many}}).healthy, 1024) << "as the schema bounds it";
+}
+
 TEST(Offers, NoIdIsLongerThanTheKubeletTakes) {
   DeviceWish wish = Wish(DeviceMode::kNics);
   wish.ports = {std::string(62, 'm') + ":1"};
