@@ -51,6 +51,12 @@ std::pair<std::string, std::string> Worst(const crds::LosslessPolicy& policy,
                                     "applies there{}",
                                     tally.of_policies, tally.rivalry)};
   }
+  if (tally.kept > 0) {
+    return {"Conflict",
+            fmt::format("{} ports keep what another LosslessPolicy told them, which cannot be read{}: "
+                        "correct that one, or narrow nodeSelector, roles or rails of this one",
+                        tally.kept, tally.keeper)};
+  }
   const std::string trouble = of(LosslessState::kConflict) + of(LosslessState::kFailed);
   const int known = counts.nodes - tally.unread;
   if (tally.admitted < known) {

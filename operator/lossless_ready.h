@@ -20,6 +20,8 @@ struct LosslessTally {
   int admitted = 0;        // of the nodes: those that may have this generation
   int of_policies = 0;     // of the conflicting: those that other policies select, too
   std::string rivalry;     // the first of these
+  int kept = 0;            // of the conflicting: those that keep what a policy told them which cannot be read
+  std::string keeper;      // the first of these, and that policy
   int refused = 0;         // of the failed: those whose NIC cannot have it
   std::string refusal;     // the first of these
   std::string unreported;  // the first port that was told and has not said how it is: "gpu-001 mlx5_0:1"

@@ -89,6 +89,23 @@ class Decision {
     });
   }
 
+  // The policy that told this port what it has, where that cannot be read: it may select the port still, so the port
+  // keeps it, and no other policy applies there meanwhile. null = there is none.
+  const std::string* KeptFor(const LosslessNode& node, const std::string& port) const {
+    if (unreadable_.empty()) return nullptr;
+    const LosslessWish* told = EntryOf(node.wishes, port);
+    if (told == nullptr) return nullptr;
+    const auto policy = std::find_if(told->policies.begin(), told->policies.end(),
+                                     [&](const std::string& name) { return unreadable_.contains(name); });
+    return policy == told->policies.end() ? nullptr : &*policy;
+  }
+
+  // Whether this policy alone says what the port has.
+  bool Ours(std::size_t node, const Selections::value_type& selection, const LosslessPolicy& policy) const {
+    return selection.second.size() == 1 && selection.second.front() == &policy &&
+           KeptFor(nodes_[node], selection.first) == nullptr;
+  }
+
   // Is this port as the policy wants it? Nothing to set is as good, and so is a NIC that cannot have it.
   bool Settled(std::size_t node, const LosslessPolicy& policy, const std::string& port) const {
     const LosslessWish* told = EntryOf(nodes_[node].wishes, port);
@@ -103,8 +120,7 @@ class Decision {
   // A conflict is settled by people, and would hold the others up for ever.
   bool AllSettled(std::size_t node, const LosslessPolicy& policy) const {
     return std::all_of(selections_[node].begin(), selections_[node].end(), [&](const auto& selection) {
-      const bool ours = selection.second.size() == 1 && selection.second.front() == &policy;
-      return !ours || Settled(node, policy, selection.first);
+      return !Ours(node, selection, policy) || Settled(node, policy, selection.first);
     });
   }
 
@@ -130,8 +146,8 @@ class Decision {
   bool HasIt(std::size_t node, const LosslessPolicy& policy) const {
     if (!soundness_.at(policy.name).resolved) return false;
     return std::all_of(selections_[node].begin(), selections_[node].end(), [&](const auto& selection) {
-      const auto& [port, by] = selection;
-      if (by.size() != 1 || by.front() != &policy) return true;
+      if (!Ours(node, selection, policy)) return true;
+      const std::string& port = selection.first;
       const LosslessWish* told = EntryOf(nodes_[node].wishes, port);
       if (told == nullptr) return false;
       LosslessWish same = *told;
@@ -151,7 +167,7 @@ class Decision {
       const bool told =
           std::any_of(nic.ports.begin(), nic.ports.end(), [&](const topology::NicPort& nic_port) {
             const auto selection = selections_[node].find(crds::PortName(nic, nic_port));
-            return selection != selections_[node].end() && selection->second == std::vector{&policy};
+            return selection != selections_[node].end() && Ours(node, *selection, policy);
           });
       if (told && !kinds.contains({nic.pci_id, nic.driver}) &&
           lossless::Render(*resolved, FactsOf(nic)).settings)
@@ -258,13 +274,8 @@ class Decision {
   // A policy that a newer version wrote is not one that was taken back.
   void KeepUnreadable(const LosslessNode& node, const std::string& port,
                       std::vector<LosslessWish>& wishes) const {
-    const LosslessWish* old = EntryOf(node.wishes, port);
-    if (old == nullptr ||
-        std::none_of(old->policies.begin(), old->policies.end(),
-                     [&](const std::string& policy) { return unreadable_.contains(policy); })) {
-      return;
-    }
-    LosslessWish kept = *old;
+    if (KeptFor(node, port) == nullptr) return;
+    LosslessWish kept = *EntryOf(node.wishes, port);
     kept.ports = {port};
     Add(wishes, std::move(kept));
   }
@@ -276,7 +287,7 @@ class Decision {
       for (const topology::NicPort& nic_port : nic.ports) {
         const std::string port = crds::PortName(nic, nic_port);
         const auto selection = selections_[index].find(port);
-        if (selection == selections_[index].end()) {
+        if (selection == selections_[index].end() || KeptFor(node, port) != nullptr) {
           KeepUnreadable(node, port, wishes);
           continue;
         }
@@ -345,8 +356,9 @@ class Decision {
       }
     }
     if (others == 0) return {};
-    return fmt::format("infiniband-nowhere: infiniBand says {}; none of the {} ports it selects is InfiniBand",
-                       lossless::Text(policy.spec.policy.infiniband), others);
+    return fmt::format(
+        "infiniband-nowhere: infiniBand says {}; none of the {} ports it selects is InfiniBand",
+        lossless::Text(policy.spec.policy.infiniband), others);
   }
 
   void CountPorts(const LosslessPolicy& policy, std::size_t node, const topology::Nic& nic,
@@ -354,7 +366,7 @@ class Decision {
     for (const topology::NicPort& nic_port : nic.ports) {
       const std::string port = crds::PortName(nic, nic_port);
       const auto selection = selections_[node].find(port);
-      if (selection == selections_[node].end() || selection->second != std::vector{&policy}) continue;
+      if (selection == selections_[node].end() || !Ours(node, *selection, policy)) continue;
       if (kind.ports++ == 0) kind.first = fmt::format("{} {}", nodes_[node].name, port);
     }
   }
@@ -382,6 +394,12 @@ class Decision {
       for (const auto& [port, policies] : selections_[i]) {
         if (std::find(policies.begin(), policies.end(), &policy) == policies.end()) continue;
         ++counts.ports;
+        if (const std::string* kept_for = KeptFor(nodes_[i], port); kept_for != nullptr) {
+          ++counts.conflicting;
+          if (tally.kept++ == 0)
+            tally.keeper = fmt::format("; {} {}: LosslessPolicy {}", nodes_[i].name, port, *kept_for);
+          continue;
+        }
         if (policies.size() > 1) {
           ++counts.conflicting;
           ++tally.of_policies;

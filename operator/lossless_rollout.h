@@ -40,7 +40,7 @@ struct LosslessSoundness {
 };
 LosslessSoundness CheckPolicy(const crds::LosslessPolicy& policy);
 
-// Ports keep what policies that cannot be read told them.
+// Ports keep what policies that cannot be read told them, also where another policy selects them.
 using LosslessPolicies = Policies<crds::LosslessPolicy>;
 
 // From all policies and all nodes what each port should have. A port that several sound policies select gets

@@ -76,8 +76,9 @@ TEST(LosslessRollout, TellsEqualPortsTheSameInOneEntry) {
   EXPECT_EQ(status.counts, (crds::LosslessCounts{1, 2, 0, 0, 0, 0, 2}));
   EXPECT_EQ(status.profile, "generic/v1");
   EXPECT_EQ(ReasonOf(rollout, "roce"), "Waiting");
-  EXPECT_THAT(crds::FindCondition(status.conditions, crds::kReady)->message,
-              HasSubstr("2 ports have not been reported yet, first a mlx5_0:1: `kubectl heddle doctor` says"));
+  EXPECT_THAT(
+      crds::FindCondition(status.conditions, crds::kReady)->message,
+      HasSubstr("2 ports have not been reported yet, first a mlx5_0:1: `kubectl heddle doctor` says"));
 }
 
 TEST(LosslessRollout, IsNotCompliantWhileANodeThatItSelectsCannotBeRead) {
@@ -151,9 +152,10 @@ TEST(LosslessRollout, SaysThatNoPortTakesWhatAPolicySaysForInfiniBand) {
   LosslessPolicy policy = PolicyNamed("roce");
   policy.spec.policy.infiniband = {1, std::nullopt};
   const auto rollout = DecideRollout({{policy}, {}}, {NodeNamed("a")}, kNow);
-  EXPECT_THAT(rollout.statuses.at("roce").findings,
-              ElementsAre("infiniband-nowhere: infiniBand says service level 1; none of the 2 ports it selects "
-                          "is InfiniBand"));
+  EXPECT_THAT(
+      rollout.statuses.at("roce").findings,
+      ElementsAre("infiniband-nowhere: infiniBand says service level 1; none of the 2 ports it selects "
+                  "is InfiniBand"));
   EXPECT_TRUE(rollout.wishes.at("a").at(0).settings) << "it is no reason to tell ports nothing";
   EXPECT_THAT(DecideRollout({{policy}, {}}, {}, kNow).statuses.at("roce").findings, IsEmpty())
       << "a cluster without nodes yet";
@@ -170,9 +172,10 @@ TEST(LosslessRollout, APolicyOfInfiniBandAloneSaysWhatItIsFor) {
   const auto* ready = crds::FindCondition(rollout.statuses.at("ib").conditions, crds::kReady);
   ASSERT_NE(ready, nullptr);
   EXPECT_EQ(ready->status, crds::ConditionStatus::kTrue);
-  EXPECT_EQ(ready->message,
-            "nothing is to be set on the hosts of its 2 ports: they are InfiniBand, EFA or without RDMA; what "
-            "infiniBand says goes into NCCL's configuration of their nodes");
+  EXPECT_EQ(
+      ready->message,
+      "nothing is to be set on the hosts of its 2 ports: they are InfiniBand, EFA or without RDMA; what "
+      "infiniBand says goes into NCCL's configuration of their nodes");
 }
 
 TEST(LosslessRollout, TellsAPortWhoseNicIsAnotherOnlyTheReason) {
@@ -318,9 +321,10 @@ TEST(LosslessRollout, AppliesNeitherOfTwoPoliciesOnOnePortAndNamesBoth) {
     EXPECT_EQ(rollout.statuses.at(name).counts.conflicting, 1) << name;
     EXPECT_EQ(ReasonOf(rollout, name), "Conflict");
     const auto* ready = crds::FindCondition(rollout.statuses.at(name).conditions, crds::kReady);
-    EXPECT_EQ(ready->message,
-              "1 ports are selected by other LosslessPolicies too, and none of them applies there; a mlx5_1:1: "
-              "LosslessPolicies rails, roce select this port: narrow nodeSelector, roles or rails of all but one");
+    EXPECT_EQ(
+        ready->message,
+        "1 ports are selected by other LosslessPolicies too, and none of them applies there; a mlx5_1:1: "
+        "LosslessPolicies rails, roce select this port: narrow nodeSelector, roles or rails of all but one");
   }
 }
 
@@ -533,6 +537,31 @@ TEST(LosslessRollout, KeepsWhatAPolicySaidThatItCannotRead) {
   Report(node, DecideRollout({{PolicyNamed("roce")}, {}}, {node}, kNow), LosslessState::kCompliant);
   EXPECT_EQ(DecideRollout({{}, {{"roce", {}}}}, {node}, kNow).wishes.at("a"), node.wishes);
   EXPECT_THAT(DecideRollout({{}, {{"another", {}}}}, {node}, kNow).wishes.at("a"), IsEmpty());
+}
+
+// Of two on one port, one cannot be read any more, as after a downgrade: that is no reason to set it as the other says.
+TEST(LosslessRollout, AppliesNoOtherPolicyWhereOneThatItCannotReadHasToldThePort) {
+  LosslessPolicy second = PolicyNamed("rails");
+  second.spec.rails = {1};
+  LosslessNode both = NodeNamed("a"), one = NodeNamed("b");
+  Report(both, DecideRollout({{PolicyNamed("roce"), second}, {}}, {both}, kNow), LosslessState::kConflict);
+  Report(one, DecideRollout({{PolicyNamed("roce")}, {}}, {one}, kNow), LosslessState::kCompliant);
+  second.spec.canary = 1;
+  const auto rollout = DecideRollout({{second}, {{"roce", {}}}}, {both, one}, kNow);
+  EXPECT_EQ(rollout.wishes.at("a"), both.wishes) << "neither of the two applies, as before";
+  EXPECT_EQ(rollout.wishes.at("b"), one.wishes) << "it keeps what roce told it";
+  const auto& status = rollout.statuses.at("rails");
+  EXPECT_EQ(status.counts.conflicting, 2);
+  const auto* ready = crds::FindCondition(status.conditions, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ(ready->reason, "Conflict");
+  EXPECT_EQ(
+      ready->message,
+      "2 ports keep what another LosslessPolicy told them, which cannot be read; a mlx5_1:1: LosslessPolicy "
+      "roce: correct that one, or narrow nodeSelector, roles or rails of this one");
+  // A node that was told nothing is this policy's, and waits for no port that is kept.
+  const auto more = DecideRollout({{second}, {{"roce", {}}}}, {both, one, NodeNamed("c")}, kNow);
+  EXPECT_THAT(more.wishes.at("c").at(0).policies, ElementsAre("rails"));
 }
 
 TEST(LosslessRollout, SaysTheWorstAndAnExampleOfIt) {
