@@ -215,6 +215,7 @@ void ReadCongestion(const base::FileTree& files, const QosPort& port, QosReading
   if (priority && mode && *mode == 0 && *priority < kPriorities) {
     reading.have.cnp_priority = *priority;
   } else if (priority && mode) {
+    if (*mode != 0) reading.left_to_firmware.push_back({Setting::kCnpPriority, "np_cnp_prio_mode is not 0"});
     gap(Setting::kCnpPriority, *mode != 0
                                    ? "np_cnp_prio_mode is not 0, so the firmware chooses the priority of "
                                      "CNPs: write 0 there, in debugfs"

@@ -17,9 +17,10 @@ namespace heddle::nodeagent {
 //       802.1p priority of CNPs (infiniband/hw/bnxt_re/debugfs.c; the maker's own configfs.c shows alt_tos_dscp as
 //       cnp_dscp). Nothing is written: bnxt_re_configure_cc drops what its firmware answers
 // Where both are there the first counts. A CNP has the priority of np_cnp_prio only where np_cnp_prio_mode is 0, which
-// writing it makes it.
+// writing it makes it (mlx5_ib_set_cc_params): any other is left_to_firmware.
 
-// Puts kEcn, kCnpDscp, kCnpPriority and kDcqcn into `reading`, or gaps; of Broadcom's into read_only, too.
+// Puts kEcn, kCnpDscp, kCnpPriority and kDcqcn into `reading`, or gaps; of Broadcom's into read_only, too, and of
+// mlx5's kCnpPriority into left_to_firmware.
 void ReadCongestion(const base::FileTree& files, const QosPort& port, QosReading& reading);
 
 // Writes those of `settings` that are of this kind, of DCQCN and ECN what differs. kUnimplemented: no such file.

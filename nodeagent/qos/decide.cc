@@ -114,8 +114,14 @@ class Judging {
     report.have = facts_.reading.have;
     report.fec = facts_.reading.fec;
     const lossless::Comparison comparison = lossless::Compare(out_.want, facts_.reading.have);
+    std::vector<lossless::Drift> drifts = comparison.drifts;
     std::map<Setting, std::string> gaps;
     for (const Setting setting : comparison.unknown) {
+      if (const Gap* left = LeftToFirmware(setting); left != nullptr) {
+        drifts.push_back({setting, lossless::SettingText(out_.want, setting),
+                          fmt::format("left to the firmware: {}", left->reason)});
+        continue;
+      }
       const auto& said = facts_.reading.gaps;
       const auto gap = std::find_if(said.begin(), said.end(),
                                     [setting](const Gap& one) { return one.setting == setting; });
@@ -124,7 +130,10 @@ class Judging {
       gaps[setting] = gap == said.end() ? "nobody could read it" : gap->reason;
       if (IsEssential(setting)) unread_.push_back(setting);
     }
-    for (const lossless::Drift& drift : comparison.drifts) {
+    std::stable_sort(drifts.begin(), drifts.end(), [](const lossless::Drift& a, const lossless::Drift& b) {
+      return a.setting < b.setting;
+    });
+    for (const lossless::Drift& drift : drifts) {
       if (const std::string* why = WhyNotSettable(drift.setting); why != nullptr) {
         gaps[drift.setting] = *why;
         if (!MustBeAsWanted(drift.setting)) continue;
@@ -133,6 +142,13 @@ class Judging {
       report.drift.push_back(Since(drift));
     }
     for (const auto& [setting, reason] : gaps) report.gaps.push_back({setting, reason});
+  }
+
+  const Gap* LeftToFirmware(Setting setting) const {
+    const auto& left = facts_.reading.left_to_firmware;
+    const auto found =
+        std::find_if(left.begin(), left.end(), [setting](const Gap& one) { return one.setting == setting; });
+    return found == left.end() ? nullptr : &*found;
   }
 
   // What this port's driver said when it was to set it, or what was known before; null = nothing speaks against it.

@@ -34,6 +34,9 @@ struct QosReading {
   bool roce1 = false;  // connections by rdma_cm are RoCE v1, and have.tos is 0 for that
   // Of what stands in `have`, what no write of ours could change, and why; none that is essential (decide.h).
   std::vector<lossless::Gap> read_only = {};
+  // Of what does not, and has a gap, what the firmware does as it likes until the setting is written, and by what: a
+  // drift where somebody wants it. A write that is taken back leaves such a one as it was written.
+  std::vector<lossless::Gap> left_to_firmware = {};
   friend bool operator==(const QosReading&, const QosReading&) = default;
 };
 

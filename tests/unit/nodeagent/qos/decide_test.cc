@@ -207,6 +207,24 @@ TEST_F(QosJudge, WhatIsOnlyReadIsNoDriftThatAnybodyIsToSetBack) {
   EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "no port is lossless without";
 }
 
+TEST_F(QosJudge, WhatIsLeftToTheFirmwareIsSetLikeWhatIsOther) {
+  facts_.reading.have.cnp_priority.reset();
+  facts_.reading.gaps = {{Setting::kCnpPriority, "debugfs is not mounted"}};
+  EXPECT_THAT(Judged().to_set, IsEmpty()) << "nobody knows what it is";
+  facts_.reading.left_to_firmware = {{Setting::kCnpPriority, "np_cnp_prio_mode is not 0"}};
+  Judgement judged = Judged();
+  EXPECT_THAT(judged.to_set, ElementsAre(Setting::kCnpPriority));
+  EXPECT_THAT(judged.report.gaps, IsEmpty());
+  ASSERT_EQ(judged.report.drift.size(), 1U);
+  EXPECT_EQ(judged.report.drift[0].drift,
+            (lossless::Drift{Setting::kCnpPriority, "6", "left to the firmware: np_cnp_prio_mode is not 0"}));
+  facts_.reading.have.mtu = 1500;
+  EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu, Setting::kCnpPriority)) << "in their order";
+  wish_.mode = crds::LosslessMode::kObserve;
+  EXPECT_EQ(Judged().report.state, LosslessState::kDrifted);
+  EXPECT_THAT(Judged().to_set, IsEmpty());
+}
+
 TEST_F(QosJudge, TheWriterOfWhatNeverWasSetIsNobody) {
   facts_.reading.have.mtu = 1500;
   facts_.writers[Setting::kMtu] = "manual";

@@ -537,6 +537,12 @@ TEST_F(Ports, CongestionControlIsInTheKernelsDebugfs) {
   EXPECT_TRUE(lossless::Compare(want, io_->Read(port_).have).compliant());
   Put(fmt::format("{}/np_cnp_prio_mode", kCongestion), "1");
   EXPECT_THAT(GapOf(Setting::kCnpPriority), HasSubstr("np_cnp_prio_mode"));
+  ASSERT_EQ(io_->Read(port_).left_to_firmware.size(), 1U);
+  EXPECT_EQ(io_->Read(port_).left_to_firmware[0].setting, Setting::kCnpPriority);
+  // The number that is wanted stands there already, and is written all the same: the kernel makes the mode 0 by it.
+  Put(fmt::format("{}/np_cnp_prio", kCongestion), "06");
+  ASSERT_TRUE(WriteAll(want));
+  EXPECT_EQ(At(fmt::format("{}/np_cnp_prio", kCongestion)), "6");
   Put(fmt::format("{}/np_cnp_dscp", kCongestion), "many");
   EXPECT_THAT(GapOf(Setting::kCnpDscp), HasSubstr("\"many\" is no number"));
   want.dcqcn = {{lossless::DcqcnParameter::kRpGd, 5}};
