@@ -20,6 +20,7 @@ Examples:
   kubectl heddle lint policy.yaml                             before `kubectl apply`
   kubectl heddle lint policy.yaml leaf-*.json -o json         in CI: does the fabric take what hosts will send?
   kubectl get losslesspolicies,nt -o json | kubectl heddle lint - leaf-3.json
+  kubectl heddle lint --resolved policy.yaml                  each value that comes of it, and who says so
   kubectl heddle lint --rules                                 what it looks for; docs/lossless.md says why
 
 Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 a file, or a port in one, could not be read;
@@ -73,6 +74,8 @@ Exit codes: 0 every cable is lossless, 3 one is not or nobody can tell, 2 a file
 void DefineLint(CLI::App& lint, LintOptions& flags) {
   lint.add_option("FILE", flags.files, "What to look at; repeat for several, - is standard input");
   lint.add_flag("--rules", flags.rules, "Instead: list the rules");
+  lint.add_flag("--resolved", flags.resolved,
+                "Instead: each value of the policies as it will be, and who says so");
   lint.footer(kLintHelp);
 }
 

@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/lint_file.h"
+#include "cli/lint_resolved.h"
 #include "lossless/lint.h"
 
 namespace heddle::cli {
@@ -135,6 +136,7 @@ Output Lint(const LintOptions& options, const ReadFile& read, const OutputOption
                                           : fmt::format("name at most {} files", kMaxFiles),
                     std::nullopt});
   }
+  if (options.resolved) return LintResolved(options, read, look);
   const Looked looked = LookAt(options, read);
   Output output;
   output.out =

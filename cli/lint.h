@@ -10,7 +10,8 @@ namespace heddle::cli {
 
 struct LintOptions {
   std::vector<std::string> files;
-  bool rules = false;  // instead: what the rules are
+  bool rules = false;     // instead: what the rules are
+  bool resolved = false;  // instead: what policies resolve to (lint_resolved.h)
 };
 
 // Looks at files alone and asks no cluster. Exit codes: 0 nothing was found, 3 something was, 2 a file or a port in one

@@ -99,6 +99,7 @@ base::Result<ResolvedPolicy> Resolve(const Policy& declared) {
   resolver.Take("cnp.dscp", &Policy::cnp_dscp);
   resolver.Take("cnp.priority", &Policy::cnp_priority);
   resolver.Derive("pfcPriorities", &Policy::pfc, PrioritySet{*policy.rdma_priority}, "rdma.priority");
+  if (!policy.classes.empty()) resolver.Note("classes", std::string(kByPerson));
   resolver.Take("rdma.percent", &Policy::rdma_percent);
   DeriveShares(resolver);
   resolver.Take("cableMetres", &Policy::cable_metres);

@@ -82,6 +82,8 @@ TEST(Flags, SayWhatToLint) {
   EXPECT_THAT(line.flags.lint.files, ElementsAre("policy.yaml", "leaf.json", "-"));
   EXPECT_EQ(line.flags.format, Format::kYaml);
   EXPECT_TRUE(Read({"lint", "--rules"}).flags.lint.rules);
+  EXPECT_TRUE(Read({"lint", "--resolved", "policy.yaml"}).flags.lint.resolved);
+  EXPECT_FALSE(line.flags.lint.resolved);
   EXPECT_THAT(Read({"lint", "--help"}).instead->out, HasSubstr("Exit codes: 0 nothing was found, 3"));
 }
 

@@ -54,11 +54,15 @@ TEST(Policy, FollowsWhatIsDeclared) {
   EXPECT_EQ(resolved->policy.traffic_class, 138);
   EXPECT_EQ(resolved->policy.ets[1].priority, 4);
   EXPECT_EQ(SourceOf(*resolved, "rdma.dscp"), "the policy");
+  EXPECT_EQ(SourceOf(*resolved, "classes"), "") << "there is none";
+  declared.classes = {{"nvme", ClassUse::kStorage, {10}, 1}};
+  EXPECT_EQ(SourceOf(*Resolve(declared), "classes"), "the policy");
 }
 
 TEST(Policy, SaysOfInfiniBandWhatItWasGivenAndOnlyToInfiniBand) {
   Policy declared;
-  EXPECT_TRUE(Resolve(declared)->policy.infiniband.empty()) << "no profile knows the levels of a subnet manager";
+  EXPECT_TRUE(Resolve(declared)->policy.infiniband.empty())
+      << "no profile knows the levels of a subnet manager";
   declared.infiniband = {5, true};
   const auto resolved = Resolve(declared);
   ASSERT_TRUE(resolved);
