@@ -10,6 +10,7 @@
 #include "cli/object_documents.h"
 #include "crds/keys.h"
 #include "crds/lossless_policy.h"
+#include "crds/lossless_policy_fields.h"
 #include "crds/node_topology.h"
 #include "formats/dcb.h"
 #include "formats/mlnx_qos.h"
@@ -95,6 +96,7 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
   const std::string kind = kube::StringAt(object, {"kind"});
   if (kind == crds::keys::kLosslessPolicy.kind) {
     ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
+    TRY(crds::CheckLosslessPolicyFields(object));
     ASSIGN_OR_RETURN(const lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
                      "LosslessPolicy " + policy.name);
     file.subjects.push_back(lossless::SubjectOf("LosslessPolicy " + policy.name, resolved));

@@ -13,6 +13,7 @@
 #include "cli/switch_files.h"
 #include "crds/keys.h"
 #include "crds/lossless_policy.h"
+#include "crds/lossless_policy_fields.h"
 #include "formats/nvue.h"
 #include "formats/sonic_config.h"
 #include "formats/sonic_patch.h"
@@ -41,6 +42,7 @@ base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& re
   const auto take = [&](const Json& object) -> base::Status {
     if (kube::StringAt(object, {"kind"}) != crds::keys::kLosslessPolicy.kind) return {};
     ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
+    TRY(crds::CheckLosslessPolicyFields(object));
     ASSIGN_OR_RETURN(lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
                      "LosslessPolicy " + policy.name);
     found.push_back({policy.name, std::move(resolved)});
