@@ -53,6 +53,10 @@ constexpr std::array kRules{
     RuleAbout{"class-elsewhere", kWarning, "a class whose DSCP gets another priority than the class says",
               "a DSCP has one priority: CNPs or another class named it too, and theirs holds",
               "give each class DSCPs of its own"},
+    RuleAbout{
+        "class-with-cnps", kWarning, "storage in the priority of congestion notifications",
+        "CNPs are sent before all others, and so would storage be: RDMA waits for it, and CNPs wait among it",
+        "give storage a priority of its own, or 0"},
     RuleAbout{"lossless-shared", kWarning, "other DSCPs than that of data in the lossless class",
               "whatever is marked so by chance pauses RDMA", "map them to priority 0"},
     RuleAbout{"class-shared", kWarning, "a traffic class that a lossless priority shares with others",
@@ -79,6 +83,15 @@ constexpr std::array kRules{
     RuleAbout{"ets-strict-data", kWarning, "data sent strictly before all others",
               "bulk data that always goes first starves everything else on the port",
               "give the RDMA priority a share by ETS and leave strict to CNPs"},
+    RuleAbout{
+        "ets-rest-first", kError,
+        "a policy whose ETS leaves priority 0 without a share, or sends it strictly",
+        "priority 0 and all priorities that ets does not name are one class, which is then sent strictly "
+        "before those with a share: ordinary traffic before RDMA",
+        "name priority 0 in ets with algorithm ETS and a share"},
+    RuleAbout{"ets-rest-starved", kWarning, "a policy that leaves ordinary traffic no share",
+              "storage, ssh and the node's own heartbeat would be sent only when RDMA has nothing to send",
+              "leave priority 0 some percent: rdma.percent below 100, or a share of its own in ets"},
     RuleAbout{"cnp-waits", kWarning, "CNPs that wait their turn among others",
               "a late CNP slows a sender when the queue is full already",
               "send the CNP priority strictly before the others"},

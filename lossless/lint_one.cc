@@ -145,6 +145,18 @@ void KeepsOthersOut(const Subject& subject, Report& report) {
   }
 }
 
+void KeepsCnpsApart(const Subject& subject, Report& report) {
+  const auto& cnps = subject.settings.cnp_priority;
+  if (!cnps || (subject.settings.pfc && subject.settings.pfc->Contains(*cnps))) return;
+  for (const OtherClass& other : subject.classes) {
+    if (other.use != ClassUse::kStorage || other.priority != *cnps) continue;
+    report.Find(
+        "class-with-cnps",
+        fmt::format("{} ({}) is sent in priority {}", ClassUseName(other.use), other.name, other.priority),
+        fmt::format("CNPs are sent in priority {}", *cnps));
+  }
+}
+
 // One DSCP has one priority: what CNPs, RDMA or a later class says of it is what holds.
 void MapsAsDeclared(const Subject& subject, Report& report) {
   for (const OtherClass& other : subject.classes) {
@@ -299,6 +311,28 @@ void SendsInTurn(const Subject& subject, Report& report) {
               fmt::format("class {} waits for its share by ETS", mine));
 }
 
+// Of policies: what a port is set to in the end has no class of which nothing is said (nodeagent/qos, EtsFor).
+void LeavesOthersATurn(const Subject& subject, Report& report) {
+  const PortSettings& settings = subject.settings;
+  if (subject.end != End::kPolicy || !settings.class_algorithm || !settings.class_percent) return;
+  const Algorithms& algorithms = *settings.class_algorithm;
+  const Numbers& percent = *settings.class_percent;
+  const bool of_rdma = subject.rdma_dscp && PriorityOf(settings, *subject.rdma_dscp) == 0;
+  const auto shares = [&](std::size_t one) { return algorithms[one] == Algorithm::kEts && percent[one] > 0; };
+  const std::size_t rest = ClassOf(settings, 0);
+  std::size_t other = 0;
+  while (other < algorithms.size() && (other == rest || !shares(other))) ++other;
+  if (of_rdma || other == algorithms.size()) return;
+  const std::string fact = fmt::format("class {} has {} % by ETS", other, percent[other]);
+  if (algorithms[rest] == Algorithm::kEts) {
+    if (percent[rest] == 0) report.Find("ets-rest-starved", fact, "priority 0 has 0 %");
+  } else if (algorithms[rest] == Algorithm::kStrict) {
+    report.Find("ets-rest-first", fact, "priority 0 is strict, and goes first");
+  } else {
+    report.Find("ets-rest-first", fact, "ets does not name priority 0, which has no share and goes first");
+  }
+}
+
 void MarksCnpsOnce(const Subject& subject, Report& report) {
   const PortSettings& settings = subject.settings;
   if (!settings.cnp_dscp || !settings.cnp_priority) return;
@@ -349,15 +383,13 @@ void IsItsOwnMaster(const Subject& subject, Report& report) {
               "settings of the host are overwritten");
 }
 
-constexpr std::array<SubjectRule, 25> kOfOne{TrustsDscp,          MarksRdma,          SendsItsOwnDscp,
-                                             AgreesWithNccl,      ClaimsNoCongestion, ProtectsData,
-                                             HasOneLosslessClass, IsWatched,          PausesByClassOnly,
-                                             WatchesInTime,       LetsCnpsPass,       KeepsOthersOut,
-                                             MapsAsDeclared,      KeepsStrangersOut,  HasItsOwnClass,
-                                             PausesItsOwnQueue,   HasItsOwnBuffer,    LeavesByALosslessQueue,
-                                             SharesAll,           SendsInTurn,        MarksCnpsOnce,
-                                             SlowsSendersDown,    MarksInGoodTime,    FitsRdma,
-                                             IsItsOwnMaster};
+constexpr std::array<SubjectRule, 27> kOfOne{
+    TrustsDscp,     MarksRdma,           SendsItsOwnDscp, AgreesWithNccl,         ClaimsNoCongestion,
+    ProtectsData,   HasOneLosslessClass, IsWatched,       PausesByClassOnly,      WatchesInTime,
+    LetsCnpsPass,   KeepsOthersOut,      KeepsCnpsApart,  MapsAsDeclared,         KeepsStrangersOut,
+    HasItsOwnClass, PausesItsOwnQueue,   HasItsOwnBuffer, LeavesByALosslessQueue, SharesAll,
+    SendsInTurn,    LeavesOthersATurn,   MarksCnpsOnce,   SlowsSendersDown,       MarksInGoodTime,
+    FitsRdma,       IsItsOwnMaster};
 
 }  // namespace
 

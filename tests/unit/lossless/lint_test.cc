@@ -123,6 +123,10 @@ std::vector<Case> Cases() {
        [](S policy, S, S) {
          policy.classes = {{"nvme", ClassUse::kStorage, {48}, 1}};
        }},
+      {"class-with-cnps",
+       [](S policy, S, S) {
+         policy.classes = {{"nvme", ClassUse::kStorage, {10}, 6}};
+       }},
       {"lossless-shared", [](S, S host, S) { (*host.settings.dscp_to_priority)[24] = 3; }},
       {"class-shared", [](S, S host, S) { (*host.settings.priority_to_class)[4] = 3; }},
       {"queue-differs", [](S, S, S leaf) { (*leaf.settings.pause_to_queue)[3] = 2; }},
@@ -132,6 +136,11 @@ std::vector<Case> Cases() {
       {"ets-sum", [](S, S host, S) { (*host.settings.class_percent)[0] = 40; }},
       {"ets-starved", [](S, S host, S) { host.settings.class_percent = Numbers{100, 0, 0, 0, 0, 0, 0, 0}; }},
       {"ets-strict-data", [](S, S host, S) { (*host.settings.class_algorithm)[3] = Algorithm::kStrict; }},
+      {"ets-rest-first",
+       [](S policy, S, S) {
+         policy = GoodPolicy({.ets = {{3, Algorithm::kEts, 100}}});
+       }},
+      {"ets-rest-starved", [](S policy, S, S) { policy = GoodPolicy({.rdma_percent = 100}); }},
       {"cnp-waits", [](S, S host, S) { (*host.settings.class_algorithm)[6] = Algorithm::kEts; }},
       {"cnp-two-priorities", [](S, S host, S) { host.settings.cnp_priority = 7; }},
       {"ecn-off", [](S, S, S leaf) { leaf.settings.ecn = PrioritySet{}; }},
@@ -312,6 +321,41 @@ TEST(Lint, WarnsOfADscpThatTwoClassesNameAndOfNoneThatOneHas) {
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
   EXPECT_THAT(findings[0].fact, HasSubstr("(nvme) wants priority 1 for DSCP 11"));
   EXPECT_EQ(findings[0].contrary, "DSCP 11 is priority 2");
+}
+
+// Priority 0 has all that no other class takes. What a driver is told of a class without a share is: strictly first.
+TEST(Lint, SendsNoOrdinaryTrafficBeforeRdmaAndNoneBehindAllOfIt) {
+  const auto findings = [](std::vector<EtsShare> ets) {
+    Policy declared;
+    declared.ets = std::move(ets);
+    return Lint({GoodPolicy(declared)});
+  };
+  auto found = findings({{3, Algorithm::kEts, 100}, {6, Algorithm::kStrict, 0}});
+  ASSERT_EQ(RulesOf(found), std::vector<std::string>{"ets-rest-first"});
+  EXPECT_EQ(found[0].severity, Severity::kError);
+  EXPECT_EQ(found[0].fact, "class 3 has 100 % by ETS");
+  EXPECT_EQ(found[0].contrary, "ets does not name priority 0, which has no share and goes first");
+  found = findings({{0, Algorithm::kStrict, 0}, {3, Algorithm::kEts, 100}, {6, Algorithm::kStrict, 0}});
+  ASSERT_EQ(RulesOf(found), std::vector<std::string>{"ets-rest-first"});
+  EXPECT_EQ(found[0].contrary, "priority 0 is strict, and goes first");
+  found = findings({{0, Algorithm::kEts, 0}, {3, Algorithm::kEts, 100}, {6, Algorithm::kStrict, 0}});
+  ASSERT_EQ(RulesOf(found), std::vector<std::string>{"ets-rest-starved"});
+  EXPECT_EQ(found[0].severity, Severity::kWarning);
+  EXPECT_THAT(findings({{0, Algorithm::kEts, 10}, {3, Algorithm::kEts, 90}, {6, Algorithm::kStrict, 0}}),
+              IsEmpty());
+  EXPECT_THAT(RulesOf(Lint({GoodPolicy({.rdma_percent = 100})})), testing::ElementsAre("ets-rest-starved"));
+  EXPECT_THAT(Lint({GoodPolicy({.rdma_percent = 99})}), IsEmpty());
+}
+
+TEST(Lint, WarnsOfStorageBesideCnps) {
+  Policy declared;
+  declared.classes = {{"nvme", ClassUse::kStorage, {10}, 6}};
+  const auto findings = Lint({GoodPolicy(declared)});
+  ASSERT_EQ(RulesOf(findings), std::vector<std::string>{"class-with-cnps"});
+  EXPECT_EQ(findings[0].fact, "Storage (nvme) is sent in priority 6");
+  EXPECT_EQ(findings[0].contrary, "CNPs are sent in priority 6");
+  declared.classes = {{"nvme", ClassUse::kStorage, {10}, 5}, {"ssh", ClassUse::kManagement, {12}, 6}};
+  EXPECT_THAT(Lint({GoodPolicy(declared)}), IsEmpty());
 }
 
 TEST(Lint, LetsAPolicyDoWithoutPfc) {
