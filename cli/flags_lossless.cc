@@ -12,6 +12,7 @@ A FILE is, as its content tells:
   what mlnx_qos prints of one interface      mlnx_qos -i eth2 > gpu-017-eth2.txt
   what dcb prints of one interface           for it in pfc ets app buffer; do dcb -j $it show dev eth2; done > eth2.json
   -                                          any of these on standard input
+What mlnx_qos or dcb printed of two interfaces goes into two files.
 
 Each policy and port is looked at by itself; hosts and policies against every switch that is given, hosts against
 each other, and against the policy where there is just one. What a file does not say is not held against it.

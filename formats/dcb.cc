@@ -76,9 +76,11 @@ class Reader {
  public:
   // A sentence where the entry is known and wrong.
   std::optional<std::string> Take(const Entry& entry) {
-    for (const auto& [word, take] : kWords) {
+    for (std::size_t i = 0; i < kWords.size(); ++i) {
+      const auto& [word, take] = kWords[i];
       if (word != entry.word) continue;
-      known_ = true;
+      if (std::exchange(seen_[i], true))
+        return fmt::format("{} stands twice, and this is of one interface a file: split it", word);
       return (this->*take)(entry);
     }
     return std::nullopt;
@@ -86,7 +88,9 @@ class Reader {
   static bool Knows(std::string_view word) {
     return std::any_of(kWords.begin(), kWords.end(), [&](const auto& known) { return known.first == word; });
   }
-  bool known() const { return known_; }
+  bool known() const {
+    return std::any_of(seen_.begin(), seen_.end(), [](bool seen) { return seen; });
+  }
 
   PortSettings Finish() {
     if (!dscps_.empty()) {
@@ -224,7 +228,7 @@ class Reader {
   PortSettings settings_;
   std::vector<std::pair<int, int>> dscps_;
   int default_priority_ = 0;
-  bool known_ = false;
+  std::array<bool, kWords.size()> seen_{};
 };
 
 bool IsDcbxFlag(std::string_view word) {

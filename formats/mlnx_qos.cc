@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "formats/printable.h"
@@ -21,12 +22,20 @@ constexpr int kMaxBuffer = 1 << 30;
 constexpr std::array<std::string_view, 4> kFirstWords{"DCBX mode:", "Priority trust state",
                                                       "PFC configuration:", "dscp2prio mapping:"};
 
+// What it prints of an interface once, whichever of these a version has: of a second interface they come again.
+constexpr std::array<std::string_view, 5> kOnce{
+    "DCBX mode:", "Priority trust state:", "Receive buffer size (bytes):", "Cable len:", "enabled"};
+
 class Reader {
  public:
   // A sentence where the line is known and wrong.
   std::optional<std::string> Line(std::string_view line) {
     Scanner scan(line);
     scan.SkipBlanks();
+    for (std::size_t i = 0; i < kOnce.size(); ++i) {
+      if (scan.rest().starts_with(kOnce[i]) && std::exchange(seen_[i], true))
+        return fmt::format("\"{}\" stands twice, and this is of one interface a file: split it", kOnce[i]);
+    }
     if (scan.Take("DCBX mode:")) return DcbxMode(scan);
     if (scan.Take("Priority trust state:")) return TrustState(scan);
     if (scan.Take("prio:")) return DscpsOfPriority(scan);
@@ -192,6 +201,7 @@ class Reader {
     return items;
   }
 
+  std::array<bool, kOnce.size()> seen_{};
   std::optional<int> class_;
   std::optional<int> dscp_priority_;  // whose list of DSCPs may go on
 };

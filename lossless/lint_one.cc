@@ -322,7 +322,7 @@ void LeavesOthersATurn(const Subject& subject, Report& report) {
   const std::size_t rest = ClassOf(settings, 0);
   std::size_t other = 0;
   while (other < algorithms.size() && (other == rest || !shares(other))) ++other;
-  if (of_rdma || other == algorithms.size()) return;
+  if (other == algorithms.size() || (of_rdma && algorithms[rest] != Algorithm::kAny)) return;
   const std::string fact = fmt::format("class {} has {} % by ETS", other, percent[other]);
   if (algorithms[rest] == Algorithm::kEts) {
     if (percent[rest] == 0) report.Find("ets-rest-starved", fact, "priority 0 has 0 %");

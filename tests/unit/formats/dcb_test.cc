@@ -53,6 +53,17 @@ TEST(Dcb, ReadsOneCommandAlone) {
   EXPECT_EQ(lossless::DscpRanges(*app->dscp_to_priority, 2), "0-25,27-63");
 }
 
+// The second would be taken for all of it, whatever the first is set to.
+TEST(Dcb, RefusesTwoInterfacesInOneText) {
+  const std::string text = LosslessFixture("dcb.txt"), json = LosslessFixture("dcb.json");
+  EXPECT_THAT(Refusal(text + text),
+              HasSubstr("delay stands twice, and this is of one interface a file: split it"));
+  EXPECT_THAT(Refusal(json + json), HasSubstr("line 6: delay stands twice"));
+  EXPECT_THAT(Refusal("prio-pfc 3:on \nprio-pfc 3:off \n"), HasSubstr("line 2: prio-pfc stands twice"));
+  EXPECT_THAT(Refusal("host ieee \nhost ieee \n"), HasSubstr("line 2: dcbx stands twice"));
+  EXPECT_THAT(Refusal(R"([{"prio_pfc":["on"]},{"prio_pfc":["off"]}])"), HasSubstr("prio-pfc stands twice"));
+}
+
 TEST(Dcb, NamesTheLineOrTheKeyThatIsWrong) {
   const std::string text = LosslessFixture("dcb.txt"), json = LosslessFixture("dcb.json");
   EXPECT_THAT(Refusal(Replaced(text, "3:on", "8:on")), HasSubstr("line 2: prio-pfc: \"8\" is not 0 to 7"));

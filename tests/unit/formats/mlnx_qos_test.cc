@@ -49,6 +49,16 @@ TEST(MlnxQos, LeavesOpenWhatAnOlderVersionDoesNotPrint) {
   EXPECT_EQ((*read->priority_to_class)[0], lossless::kNotSaid);
 }
 
+// The second would be taken for all of it, whatever the first is set to.
+TEST(MlnxQos, RefusesTwoInterfacesInOneText) {
+  const std::string text = LosslessFixture("mlnx_qos.txt");
+  EXPECT_THAT(Refusal(text + text),
+              HasSubstr("\"DCBX mode:\" stands twice, and this is of one interface a file: split it"));
+  const std::string older = "PFC configuration:\n\tenabled     0   0   0   1   0   0   0   0   \n";
+  EXPECT_EQ(Refusal(older), "was read");
+  EXPECT_THAT(Refusal(older + older), HasSubstr("line 4: \"enabled\" stands twice"));
+}
+
 TEST(MlnxQos, ReadsListsThatGoOnUnderTheirPriority) {
   const auto older = ParseMlnxQos(
       "Priority trust state: dscp\ndscp2prio mapping:\n\tprio:0 dscp:00,01,02,03,04,05,06,07,\n"
