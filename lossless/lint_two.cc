@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "lossless/lint_rules.h"
 
@@ -28,14 +29,14 @@ std::string OfDscp(const PortSettings& settings, int dscp) {
 void SwitchProtectsData(const Subject& sender, const Subject& leaf, Report& report) {
   const auto dscp = DataDscp(sender.settings);
   if (!dscp || IsLossless(leaf.settings, *dscp) != std::optional(false)) return;
-  const int priority = PriorityOf(leaf.settings, *dscp);
-  const std::string where =
-      priority == kNotSaid ? std::string("nothing") : fmt::format("priority group {}", priority);
-  const std::string lossless =
-      leaf.settings.pfc->empty() ? "PFC is off" : "PFC is on for " + Text(*leaf.settings.pfc);
+  std::string contrary = "PFC is off on the switch";
+  if (!leaf.settings.pfc->empty()) {
+    contrary = fmt::format("the switch puts DSCP {} in priority group {}, and PFC is on for {} only", *dscp,
+                           PriorityOf(leaf.settings, *dscp), Text(*leaf.settings.pfc));
+  }
   report.FindBetween("switch-data-lossy", Setting::kDscpToPriority, OfDscp(sender.settings, *dscp),
                      OfDscp(leaf.settings, *dscp), fmt::format("data is sent with DSCP {}", *dscp),
-                     fmt::format("the switch puts DSCP {} in {}, and {} only", *dscp, where, lossless));
+                     std::move(contrary));
 }
 
 void SwitchLetsCnpsPass(const Subject& sender, const Subject& leaf, Report& report) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -237,6 +238,23 @@ TEST(Lint, RefusesTheTwoDefaultsThatContradictEachOther) {
   EXPECT_THAT(Lint({host, leaf}),
               Contains(testing::AllOf(Field(&Finding::rule, "switch-data-lossy"),
                                       Field(&Finding::fact, "data is sent with DSCP 26"))));
+}
+
+TEST(Lint, SaysOfASwitchWithoutPfcThatItIsOff) {
+  Subject bare;
+  bare.name = "leaf Ethernet0";
+  bare.end = End::kSwitch;
+  bare.settings.pfc = PrioritySet{};
+  Subject mapped = GoodSwitch();
+  mapped.settings.pfc = mapped.settings.watched = PrioritySet{};
+  for (const Subject& leaf : {bare, mapped}) {
+    const auto findings = Lint({GoodHost(), leaf});
+    ASSERT_THAT(RulesOf(findings), Contains("switch-data-lossy"));
+    const auto found = std::find_if(findings.begin(), findings.end(),
+                                    [](const Finding& one) { return one.rule == "switch-data-lossy"; });
+    EXPECT_EQ(found->fact, "data is sent with DSCP 26");
+    EXPECT_EQ(found->contrary, "PFC is off on the switch");
+  }
 }
 
 TEST(Lint, FindsALosslessGroupOfASwitchWithoutRoomAndNoLossyOne) {
