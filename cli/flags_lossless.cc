@@ -25,7 +25,7 @@ Examples:
   kubectl heddle lint --rules                                 what it looks for; docs/lossless.md says why
 
 Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 a file, or a port in one, could not be read;
-the rest was looked at all the same.)";
+the rest was looked at all the same. Where there is nothing to look at, or nothing of PFC, it is 2 as well.)";
 
 constexpr const char* kSwitchHelp = R"(
 Both work on files, and nothing is sent to a switch; each has a --help of its own.

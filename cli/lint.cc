@@ -76,9 +76,17 @@ std::size_t UnreadPorts(const Looked& looked) {
   return ports;
 }
 
+// Files that were read and hold nothing for the rules: a switch whose ports are all shut down. NodeTopologies are
+// looked at, whether or not they have lossless ports.
+bool LookedAtNothing(const Looked& looked) {
+  return !looked.files.empty() && looked.subjects == 0 && UnreadPorts(looked) == 0 &&
+         std::all_of(looked.files.begin(), looked.files.end(),
+                     [](const LintFile& file) { return file.nodes == 0; });
+}
+
 std::string Summary(const Looked& looked) {
   // That nothing was found would be no news of files that nobody could read.
-  if (looked.files.empty()) return "";
+  if (looked.files.empty() || LookedAtNothing(looked)) return "";
   const std::string read =
       fmt::format("{}, {} {} looked at", base::Counted(looked.files.size(), "file"), looked.subjects,
                   looked.subjects == 1 ? "policy or port" : "policies and ports");
@@ -117,8 +125,10 @@ Json JsonOf(const Looked& looked) {
     files.push_back({{"file", file.path}, {"kind", file.kind}, {"notes", file.notes}});
   for (const Unread& one : looked.unread) unread.push_back({{"file", one.path}, {"why", one.why}});
   for (const LintFile& file : looked.files) {
-    for (const LintUnread& one : file.unread)
-      unread.push_back({{"file", file.path}, {"port", one.port}, {"why", one.why}});
+    for (const LintUnread& one : file.unread) {
+      unread.push_back({{"file", file.path}, {"why", one.why}});
+      if (!one.port.empty()) unread.back()["port"] = one.port;
+    }
   }
   return {{"findings", std::move(findings)},
           {"files", std::move(files)},
@@ -147,11 +157,14 @@ Output Lint(const LintOptions& options, const ReadFile& read, const OutputOption
   }
   for (const Unread& one : looked.unread) output.err += "Error: " + Printable(one.why) + "\n";
   for (const LintFile& file : looked.files) {
-    for (const LintUnread& one : file.unread)
-      output.err += "Error: " + Printable(fmt::format("{}: {}: {}", file.path, one.port, one.why)) + "\n";
+    for (const LintUnread& one : file.unread) {
+      const std::string where = one.port.empty() ? file.path : file.path + ": " + one.port;
+      output.err += "Error: " + Printable(where + ": " + one.why) + "\n";
+    }
   }
+  if (LookedAtNothing(looked)) output.err += "Error: no policy and no port was looked at\n";
   // Nothing found of what nobody could look at is not "clean", and what was found is not all there may be.
-  if (!looked.unread.empty() || UnreadPorts(looked) > 0) {
+  if (!looked.unread.empty() || UnreadPorts(looked) > 0 || LookedAtNothing(looked)) {
     output.exit_code = Output::kUsage;
   } else if (!looked.findings.empty()) {
     output.exit_code = Output::kRefused;

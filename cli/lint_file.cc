@@ -103,6 +103,7 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
     file.policies.push_back({policy.name, policy.spec, resolved});
   } else if (kind == crds::keys::kNodeTopology.kind) {
     ASSIGN_OR_RETURN(const crds::NodeTopology node, crds::NodeTopologyFromJson(object));
+    ++file.nodes;
     AddNode(node, file);
     for (LintPort& port : PortsOf(node)) file.ports.push_back(std::move(port));
   } else {
@@ -123,6 +124,7 @@ base::Status AddObjects(const Json* json, const std::string& text, LintFile& fil
     file.notes.push_back(fmt::format("{} of kind {} left out", count, kind));
     left_out += std::size_t(count);
   }
+  if (objects == 0) return base::Fail(Code::kInvalid, "it holds no objects: nothing was looked at");
   // NodeTopologies may say nothing of lossless settings, as those of InfiniBand do.
   if (left_out > 0 && left_out == objects) {
     return base::Fail(Code::kInvalid, "there is no LosslessPolicy and no NodeTopology in it");
@@ -133,6 +135,8 @@ base::Status AddObjects(const Json* json, const std::string& text, LintFile& fil
 base::Status AddSwitch(const std::string& text, LintFile& file) {
   file.kind = "config_db.json";
   ASSIGN_OR_RETURN(formats::SonicConfig config, formats::ParseSonicConfig(text));
+  if (config.ports.empty() && config.bare.empty())
+    return base::Fail(Code::kInvalid, "it has no ports: nothing was looked at");
   const std::string name = config.hostname.empty() ? file.path : config.hostname;
   for (formats::SonicPort& port : config.ports) {
     file.subjects.push_back(
@@ -148,9 +152,14 @@ base::Status AddSwitch(const std::string& text, LintFile& file) {
   return {};
 }
 
-base::Status AddHost(base::Result<lossless::PortSettings> settings, std::string kind, LintFile& file) {
+// `shows_pfc`: the command that does.
+base::Status AddHost(base::Result<lossless::PortSettings> settings, std::string kind,
+                     std::string_view shows_pfc, LintFile& file) {
   file.kind = std::move(kind);
   if (!settings) return base::Fail(std::move(settings).error());
+  // Nothing that is lossless has rules then, and what is cut off before that would be clean.
+  if (!settings->pfc)
+    file.unread.push_back({"", fmt::format("it says nothing of PFC: give it all that {} prints", shows_pfc)});
   file.subjects.push_back({file.path, End::kHost, *std::move(settings), std::nullopt, {}, ""});
   return {};
 }
@@ -185,14 +194,17 @@ bool HasObjects(const std::string& text) {
 
 base::Status AddAll(const std::string& text, LintFile& file) {
   if (IsJson(text)) {
-    if (formats::LooksLikeDcb(text)) return AddHost(formats::ParseDcb(text), "dcb", file);
+    if (formats::LooksLikeDcb(text))
+      return AddHost(formats::ParseDcb(text), "dcb", "`dcb pfc show dev DEV`", file);
     ASSIGN_OR_RETURN(const Json json, JsonOf(text));
     const bool objects = json.is_object() && (json.contains("kind") || json.contains("items"));
     return objects ? AddObjects(&json, text, file) : AddSwitch(text, file);
   }
   if (HasObjects(text)) return AddObjects(nullptr, text, file);
-  if (formats::LooksLikeMlnxQos(text)) return AddHost(formats::ParseMlnxQos(text), "mlnx_qos", file);
-  if (formats::LooksLikeDcb(text)) return AddHost(formats::ParseDcb(text), "dcb", file);
+  if (formats::LooksLikeMlnxQos(text))
+    return AddHost(formats::ParseMlnxQos(text), "mlnx_qos", "`mlnx_qos -i DEV`", file);
+  if (formats::LooksLikeDcb(text))
+    return AddHost(formats::ParseDcb(text), "dcb", "`dcb pfc show dev DEV`", file);
   return base::Fail(Code::kInvalid,
                     "this is none of LosslessPolicy, NodeTopology, config_db.json, mlnx_qos and dcb output");
 }

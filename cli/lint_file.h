@@ -12,7 +12,7 @@ namespace heddle::cli {
 // A port that nothing can be said of, because how it is set cannot be read: nothing was found of it, and nothing looked
 // at either.
 struct LintUnread {
-  std::string port;  // "leaf-3 Ethernet4", "gpu-017 mlx5_0:1"
+  std::string port;  // "leaf-3 Ethernet4", "gpu-017 mlx5_0:1"; empty = the file is of this one
   std::string why;   // a sentence without a full stop
 };
 
@@ -25,6 +25,7 @@ struct LintFile {
   std::vector<LintPolicy> policies;         // to be held against ports of all files
   std::vector<LintPort> ports;
   std::vector<LintUnread> unread;  // of its ports
+  std::size_t nodes = 0;  // NodeTopologies in it; of one nothing may be lossless, and no port a subject
   std::vector<std::string> notes;  // what was left out
 };
 

@@ -535,6 +535,43 @@ TEST(LintCommand, SaysWhichPortsOfANodeItsAgentKnowsNothingOf) {
       << "what it has was looked at";
 }
 
+TEST(LintCommand, CallsNothingCleanWhereThereIsNothingToLookAt) {
+  const auto refusal = [](const std::string& text) {
+    const Output output = LintText(text);
+    EXPECT_EQ(output.exit_code, Output::kUsage) << text;
+    EXPECT_THAT(output.out, Not(HasSubstr("nothing was found"))) << text;
+    return output.err;
+  };
+  EXPECT_THAT(refusal(R"({"kind": "List", "items": []})"), HasSubstr("Error: -: it holds no objects"));
+  EXPECT_THAT(refusal("apiVersion: v1\nkind: List\nitems: []\n"), HasSubstr("it holds no objects"));
+  EXPECT_THAT(refusal(R"({"PORT": {}})"), HasSubstr("Error: -: it has no ports"));
+  const std::string down = R"({"PORT": {"Ethernet0": {"admin_status": "down"}}})";
+  EXPECT_THAT(refusal(down), HasSubstr("Error: no policy and no port was looked at\n"));
+  // A spare switch beside others is no fault.
+  const Output both = Lint({.files = {"-", kSamples + "good/lossless-defaults.yaml"}},
+                           [&](const std::string& path) -> base::Result<std::string> {
+                             return path == "-" ? base::Result<std::string>(down) : FromDisk(path);
+                           },
+                           {});
+  EXPECT_EQ(both.exit_code, Output::kOk) << both.err;
+}
+
+TEST(LintCommand, SaysOfACutTextThatNothingIsKnownOfPfc) {
+  const auto cut = [](const std::string& fixture, const std::string& before) {
+    const auto text = FromDisk(kFixtures + fixture);
+    return text->substr(0, text->find(before));
+  };
+  const Output output = LintText(cut("mlnx_qos.txt", "PFC configuration:"));
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_EQ(output.err, "Error: -: it says nothing of PFC: give it all that `mlnx_qos -i DEV` prints\n");
+  EXPECT_THAT(output.out, HasSubstr("1 port cannot be read"));
+  EXPECT_THAT(LintText(cut("dcb.txt", "prio-pfc")).err, HasSubstr("all that `dcb pfc show dev DEV` prints"));
+  const Json said = Json::parse(LintText("default-prio 0 \ndscp-prio AF31:3 \n", Format::kJson).out);
+  ASSERT_EQ(said.at("unreadable").size(), 1u);
+  EXPECT_EQ(said["unreadable"][0]["file"], "-");
+  EXPECT_FALSE(said["unreadable"][0].contains("port"));
+}
+
 TEST(LintCommand, ListsItsRules) {
   const Output output = Lint({.files = {}, .rules = true}, FromDisk, {});
   EXPECT_EQ(output.exit_code, Output::kOk);
