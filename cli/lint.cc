@@ -36,6 +36,7 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
   std::vector<lossless::Subject> subjects;
   std::vector<LintPolicy> policies;
   std::vector<LintPort> ports;
+  std::vector<LintRefusal> refusals;
   for (const std::string& path : options.files) {
     const auto text = read(path);
     if (!text) {
@@ -51,6 +52,7 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
     std::move(file->findings.begin(), file->findings.end(), std::back_inserter(looked.findings));
     std::move(file->policies.begin(), file->policies.end(), std::back_inserter(policies));
     std::move(file->ports.begin(), file->ports.end(), std::back_inserter(ports));
+    std::move(file->refusals.begin(), file->refusals.end(), std::back_inserter(refusals));
     file->subjects.clear();
     looked.files.push_back(*std::move(file));
   }
@@ -60,6 +62,8 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
   std::move(found.begin(), found.end(), std::back_inserter(looked.findings));
   std::vector<Finding> unfit = LintNics(policies, ports);
   std::move(unfit.begin(), unfit.end(), std::back_inserter(looked.findings));
+  std::vector<Finding> refused = LintRefusals(policies, refusals);
+  std::move(refused.begin(), refused.end(), std::back_inserter(looked.findings));
   std::stable_sort(looked.findings.begin(), looked.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return looked;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/object_documents.h"
@@ -51,9 +52,38 @@ std::vector<std::string> Unreported(const std::vector<std::string>& ports,
   return unreported;
 }
 
-void AddNode(const crds::NodeTopology& node, LintFile& file) {
+// What an agent could not do. Of several policies and of a NIC that cannot have one the spec says it, and more.
+void AddFailure(const crds::NodeTopology& node, const crds::LosslessReport& report, const std::string& where,
+                LintFile& file) {
+  const bool conflict = report.state == crds::LosslessState::kConflict;
+  if (!conflict && report.state != crds::LosslessState::kFailed) return;
+  const bool told = std::any_of(
+      node.spec.lossless.begin(), node.spec.lossless.end(), [&report](const crds::LosslessWish& wish) {
+        return (wish.policies.size() > 1 || wish.refused) && !report.ports.empty() &&
+               std::find(wish.ports.begin(), wish.ports.end(), report.ports.front()) != wish.ports.end();
+      });
+  if (told) return;
+  std::string reason = report.reason;
+  if (reason.empty())
+    reason = conflict ? "somebody else sets it, too" : "it could not be set, and was set back";
+  file.findings.push_back(Reported("not-set", where, "LosslessPolicy " + report.policy,
+                                   fmt::format("its agent reports {}", crds::LosslessStateName(report.state)),
+                                   std::move(reason)));
+}
+
+// Settings that agents could not read or set, by setting and reason: the first port, and how many have it.
+using Gaps = std::map<std::pair<lossless::Setting, std::string>, std::pair<std::string, std::size_t>>;
+
+void AddNode(const crds::NodeTopology& node, LintFile& file, Gaps& gaps) {
   for (const crds::LosslessReport& report : node.status.lossless) {
     const std::string where = fmt::format("{} {}", node.name, Ports(report.ports));
+    for (const lossless::Gap& gap : report.gaps) {
+      if (report.ports.empty()) continue;
+      auto& [first, ports] = gaps[{gap.setting, gap.reason}];
+      if (ports == 0) first = fmt::format("{} {}", node.name, report.ports.front());
+      ports += report.ports.size();
+    }
+    AddFailure(node, report, where, file);
     if (report.have)
       file.subjects.push_back({where, End::kHost, *report.have, std::nullopt, {}, report.policy});
     if (!report.have && report.state == crds::LosslessState::kUnknown) {
@@ -79,6 +109,10 @@ void AddNode(const crds::NodeTopology& node, LintFile& file) {
                    fmt::format("LosslessPolicies {} select it", fmt::join(wish.policies, ", ")),
                    wish.reason.empty() ? "a port has one policy" : wish.reason));
     }
+    for (const std::string& port : wish.ports) {
+      if (wish.refused && !wish.policies.empty())
+        file.refusals.push_back({wish.policies.front(), fmt::format("{} {}", node.name, port), wish.reason});
+    }
     if (!wish.settings) continue;
     // What a port has says more than what it is to get.
     const std::vector<std::string> unreported = Unreported(wish.ports, node.status.lossless);
@@ -92,7 +126,23 @@ void AddNode(const crds::NodeTopology& node, LintFile& file) {
   }
 }
 
-base::Status AddObject(const Json& object, LintFile& file, std::map<std::string, int>& others) {
+// They change no exit code: that a NIC has no watchdog is no news to who chose it.
+void AddNotes(const Gaps& gaps, LintFile& file) {
+  constexpr std::size_t kMaxNotes = 20;
+  std::size_t left_out = 0;
+  for (const auto& [gap, ports] : gaps) {
+    if (file.notes.size() >= kMaxNotes) {
+      ++left_out;
+      continue;
+    }
+    const std::string more = ports.second == 1 ? "" : fmt::format(" and {} more", ports.second - 1);
+    file.notes.push_back(fmt::format("{}{}: {} could not be read or set: {}", ports.first, more,
+                                     lossless::SettingName(gap.first), gap.second));
+  }
+  if (left_out > 0) file.notes.push_back(fmt::format("{} more settings could not be read or set", left_out));
+}
+
+base::Status AddObject(const Json& object, LintFile& file, Gaps& gaps, std::map<std::string, int>& others) {
   const std::string kind = kube::StringAt(object, {"kind"});
   if (kind == crds::keys::kLosslessPolicy.kind) {
     ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
@@ -104,7 +154,7 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
   } else if (kind == crds::keys::kNodeTopology.kind) {
     ASSIGN_OR_RETURN(const crds::NodeTopology node, crds::NodeTopologyFromJson(object));
     ++file.nodes;
-    AddNode(node, file);
+    AddNode(node, file, gaps);
     for (LintPort& port : PortsOf(node)) file.ports.push_back(std::move(port));
   } else {
     ++others[kind.empty() ? "object without a kind" : kind];
@@ -115,11 +165,13 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
 base::Status AddObjects(const Json* json, const std::string& text, LintFile& file) {
   file.kind = "Kubernetes objects";
   std::map<std::string, int> others;
+  Gaps gaps;
   std::size_t objects = 0, left_out = 0;
   TRY(ForEachObject(text, json, [&](const Json& object) {
     ++objects;
-    return AddObject(object, file, others);
+    return AddObject(object, file, gaps, others);
   }));
+  AddNotes(gaps, file);
   for (const auto& [kind, count] : others) {
     file.notes.push_back(fmt::format("{} of kind {} left out", count, kind));
     left_out += std::size_t(count);

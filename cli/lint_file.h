@@ -21,9 +21,10 @@ struct LintFile {
   std::string path;
   std::string kind;  // "config_db.json", "mlnx_qos", "dcb", "Kubernetes objects"
   std::vector<lossless::Subject> subjects;
-  std::vector<lossless::Finding> findings;  // that the file itself reports: drift, conflicts
+  std::vector<lossless::Finding> findings;  // that the file itself reports: drift, conflicts, what failed
   std::vector<LintPolicy> policies;         // to be held against ports of all files
   std::vector<LintPort> ports;
+  std::vector<LintRefusal> refusals;
   std::vector<LintUnread> unread;  // of its ports
   std::size_t nodes = 0;  // NodeTopologies in it; of one nothing may be lossless, and no port a subject
   std::vector<std::string> notes;  // what was left out

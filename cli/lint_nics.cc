@@ -102,9 +102,9 @@ void LintInfiniBand(const std::vector<LintPolicy>& policies, const std::vector<L
       last = port.node;
     }
     if (mine == 0 && others > 0)
-      findings.push_back(
-          Found("infiniband-nowhere", policy.name, "", "infiniBand says " + lossless::Text(says),
-                fmt::format("none of the {} ports it selects here is InfiniBand", others)));
+      findings.push_back(Found("infiniband-nowhere", policy.name, "",
+                               "infiniBand says " + lossless::Text(says),
+                               fmt::format("none of the {} ports it selects here is InfiniBand", others)));
   }
   std::set<std::pair<const LintPolicy*, const LintPolicy*>> told;
   for (const auto& [node, firsts] : nodes) {
@@ -195,6 +195,31 @@ std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {
     }
   }
   return ports;
+}
+
+std::vector<lossless::Finding> LintRefusals(const std::vector<LintPolicy>& policies,
+                                            const std::vector<LintRefusal>& refusals) {
+  struct Refused {
+    const LintRefusal* first = nullptr;
+    int others = -1;
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Refused> refused;  // by policy and reason
+  for (const LintRefusal& refusal : refusals) {
+    const bool here = std::any_of(policies.begin(), policies.end(), [&refusal](const LintPolicy& policy) {
+      return policy.name == refusal.policy;
+    });
+    if (here) continue;
+    Refused& alike = refused[{refusal.policy, refusal.reason}];
+    if (++alike.others == 0) alike.first = &refusal;
+  }
+  std::vector<lossless::Finding> findings;
+  for (const auto& [what, alike] : refused) {
+    std::string with = alike.first->port;
+    if (alike.others > 0) with += fmt::format(" and {} more like it", alike.others);
+    findings.push_back(Found("nic-unfit", alike.first->policy, std::move(with),
+                             "the operator tells this port nothing of the policy", alike.first->reason));
+  }
+  return findings;
 }
 
 std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,

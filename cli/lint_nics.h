@@ -28,6 +28,16 @@ struct LintPort {
 };
 std::vector<LintPort> PortsOf(const crds::NodeTopology& node);
 
+// A port that the operator told nothing, because its NIC cannot have what the policy wants.
+struct LintRefusal {
+  std::string policy;
+  std::string port;  // "gpu-017 mlx5_0:1"
+  std::string reason;
+};
+// Of policies that are not among these, of which LintNics knows more: one finding for each policy and reason.
+std::vector<lossless::Finding> LintRefusals(const std::vector<LintPolicy>& policies,
+                                            const std::vector<LintRefusal>& refusals);
+
 // Policies that a port's NIC or driver cannot have, by the operator's own rules (lossless/render.h). A policy with a
 // nodeSelector is held against nodes that name it only: a NodeTopology does not say its Node's labels. One finding for
 // each policy and kind of NIC. And what policies say for InfiniBand, where no port takes it or where two of a node

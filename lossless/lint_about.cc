@@ -142,6 +142,10 @@ constexpr std::array kRules{
     RuleAbout{"drift", kError, "a port that its agent reports as changed",
               "somebody else wrote it, or a reboot took it back",
               "stop the other writer, or let the policy repair"},
+    RuleAbout{
+        "not-set", kError, "a port that its agent could not set, or that somebody else sets, too",
+        "the policy is not in force there",
+        "mend what the agent names, or stop the other writer; then change the policy, which tries again"},
     RuleAbout{"two-policies", kError, "a port that several LosslessPolicies select",
               "none of them is in force there: which one would be chance",
               "narrow nodeSelector, roles or rails until one of them selects the port"},

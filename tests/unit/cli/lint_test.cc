@@ -203,6 +203,51 @@ TEST(LintCommand, PassesOnWhatAgentsAndTheOperatorReport) {
   EXPECT_THAT(output.out,
               HasSubstr("pfc is 3,4 since 2026-01-31T12:00:00Z, probably by lldpad; the policy wants 3"));
   EXPECT_THAT(output.out, HasSubstr("LosslessPolicies roce, roce-2 select it"));
+  EXPECT_THAT(output.out, HasSubstr("profile connectx-7/v1 is not for a NIC of PCI id 15b3:101d"));
+  EXPECT_THAT(output.err,
+              HasSubstr("Note: " + kSamples +
+                        "good/status-nt-lossless-drift.yaml: gpu-001 mlx5_0:1: "
+                        "watchdogMs could not be read or set: the driver has no pfc-prevention-tout\n"));
+}
+
+TEST(LintCommand, PassesOnWhatAgentsCouldNotSetAndTheOperatorRefused) {
+  const auto node = [](const std::string& spec, const std::string& state) {
+    return R"({"kind": "NodeTopology", "metadata": {"name": "gpu-1"}, "spec": {"lossless": [)" + spec +
+           R"(]}, "status": {"lossless": [{"ports": ["mlx5_0:1", "mlx5_1:1"], "policy": "roce", "generation": 1,
+             "state": ")" +
+           state + R"(", "reason": "link_down grew by 3", "have": {"mtu": 9000}}]}})";
+  };
+  for (const char* state : {"Failed", "Conflict"}) {
+    SCOPED_TRACE(state);
+    const Output output = LintText(node("", state), Format::kJson);
+    EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+    const Json found = Json::parse(output.out).at("findings");
+    ASSERT_EQ(found.size(), 1u) << output.out;
+    EXPECT_EQ(found[0]["rule"], "not-set");
+    EXPECT_EQ(found[0]["where"], "gpu-1 mlx5_0:1 and 1 more");
+    EXPECT_EQ(found[0]["with"], "LosslessPolicy roce");
+    EXPECT_EQ(found[0]["fact"], "its agent reports " + std::string(state));
+    EXPECT_EQ(found[0]["contrary"], "link_down grew by 3");
+  }
+  for (const char* state : {"Compliant", "Pending"})
+    EXPECT_EQ(LintText(node("", state)).exit_code, Output::kOk) << state;
+
+  // An agent passes a refusal on as a failure: that is one fault, and not two.
+  const std::string refused =
+      R"({"ports": ["mlx5_0:1", "mlx5_1:1"], "policies": ["roce"], "verdict": "Refused",
+                                 "reason": "Linux's idpf takes no DCB settings"})";
+  const Json found = Json::parse(LintText(node(refused, "Failed"), Format::kJson).out).at("findings");
+  ASSERT_EQ(found.size(), 1u) << found.dump();
+  EXPECT_EQ(found[0]["rule"], "nic-unfit");
+  EXPECT_EQ(found[0]["where"], "LosslessPolicy roce");
+  EXPECT_EQ(found[0]["with"], "gpu-1 mlx5_0:1 and 1 more like it");
+  EXPECT_EQ(found[0]["contrary"], "Linux's idpf takes no DCB settings");
+  // The policy itself says more than what became of an earlier one.
+  const std::string policy = R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": {}})";
+  EXPECT_THAT(
+      RulesOf(LintText(R"({"kind": "List", "items": [)" + policy + "," + node(refused, "Failed") + "]}",
+                       Format::kJson)),
+      IsEmpty());
 }
 
 // A report says what its own ports have, and nothing of the others of its node.
