@@ -197,6 +197,10 @@ class Reader {
     lossless::PortSettings settings;
     TRY(ReadDscps(name, qos, settings));
     ASSIGN_OR_RETURN(settings.pfc, Priorities(name, "pfc_enable", TextOf(Member(qos, "pfc_enable"))));
+    // A port without a map puts all in TC 0 (SAI, saiport.h: SAI_PORT_ATTR_QOS_DEFAULT_TC). Without PFC none of it is
+    // lossless either way, and nobody asked for a map.
+    if (whole_ && !settings.trust && !settings.pfc->empty())
+      settings.dscp_to_priority = lossless::AllDscps(0);
     TRY(TableOf(name, qos, "tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP", settings.priority_to_group));
     TRY(TableOf(name, qos, "tc_to_queue_map", "TC_TO_QUEUE_MAP", settings.priority_to_queue));
     TRY(TableOf(name, qos, "pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE", settings.pause_to_queue));

@@ -564,6 +564,21 @@ TEST(LintCommand, SaysWhichPortsOfASwitchCannotBeReadAndCallsNoneOfThemClean) {
   EXPECT_THAT(RulesOf(both), Contains("switch-data-lossy"));
 }
 
+// Without PFC such a port was refused all along; with it the host's data is in class 0, and dropped all the same.
+TEST(LintCommand, FindsASwitchWithPfcThatPutsNoDscpInItsClass) {
+  const std::string leaf =
+      R"({"PORT": {"Ethernet0": {"mtu": "9100"}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}},
+      "PFC_WD": {"Ethernet0": {"action": "drop", "detection_time": "200", "restoration_time": "200"}}})";
+  const Output output = Lint({.files = {"-", kSamples + "good/lossless-defaults.yaml"}},
+                             [&](const std::string& path) -> base::Result<std::string> {
+                               return path == "-" ? base::Result<std::string>(leaf) : FromDisk(path);
+                             },
+                             {.format = Format::kJson});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(RulesOf(output), Contains("switch-data-lossy"));
+  EXPECT_THAT(output.out, HasSubstr("the switch puts DSCP 26 in priority group 0, and PFC is on for 3 only"));
+}
+
 TEST(LintCommand, SaysWhichPortsOfANodeItsAgentKnowsNothingOf) {
   const auto node = [](const std::string& state, const std::string& have) {
     return R"({"kind": "NodeTopology", "metadata": {"name": "gpu-1"}, "status": {"lossless": [

@@ -59,6 +59,18 @@ TEST(SonicConfig, TakesWhatAWholeConfigurationLacksForOff) {
   EXPECT_FALSE(port.dscp_to_priority || port.trust);
 }
 
+TEST(SonicConfig, PutsAllInOneClassWhereAPortWithPfcHasNoMap) {
+  const auto config = ParseSonicConfig(R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}},
+      "DOT1P_TO_TC_MAP": {"M": {"3": "3"}},
+      "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}, "Ethernet4": {"pfc_enable": "3", "dot1p_to_tc_map": "M"}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  const lossless::PortSettings& port = config->ports.at(0).settings;
+  EXPECT_EQ(port.dscp_to_priority, lossless::AllDscps(0));
+  EXPECT_EQ(lossless::IsLossless(port, 26), std::optional(false));
+  EXPECT_EQ(config->ports.at(1).settings.trust, lossless::Trust::kPcp);
+  EXPECT_EQ(config->ports.at(1).settings.dscp_to_priority, std::nullopt);
+}
+
 TEST(SonicConfig, SaysNothingOfWhatAPartLeavesOut) {
   const auto config = ParseSonicConfig(R"({"PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");
   ASSERT_TRUE(config);
