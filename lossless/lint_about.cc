@@ -47,7 +47,7 @@ constexpr std::array kRules{
     RuleAbout{"cnp-lossless", kError, "congestion notifications in a lossless class",
               "they say that a class is congested, and would wait behind the very packets it holds",
               "send CNPs with DSCP 48 and map it to a priority without PFC"},
-    RuleAbout{"class-lossless", kError, "storage or management in a lossless class",
+    RuleAbout{"class-lossless", kError, "storage, management or any other class in a lossless one",
               "bursts that DCQCN does not slow down would fill the class and pause RDMA",
               "map those DSCPs to a priority without PFC"},
     RuleAbout{"class-elsewhere", kWarning, "a class whose DSCP gets another priority than the class says",

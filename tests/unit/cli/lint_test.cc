@@ -125,7 +125,8 @@ TEST(LintCommand, RefusesWhatTheApiServerRefuses) {
       {"rdma-unmarked", "rdma-unmarked"},           {"one-dscp-for-both", "cnp-lossless"},
       {"tos-of-another-dscp", "tos-elsewhere"},     {"tos-congested", "tos-congested"},
       {"tos-other-than-nccl", "tos-nccl-differ"},   {"shares-of-90", "ets-sum"},
-      {"data-without-share", "ets-starved"},        {"rest-without-share", "ets-rest-first"}};
+      {"data-without-share", "ets-starved"},        {"rest-without-share", "ets-rest-first"},
+      {"other-with-data", "class-lossless"}};
   for (const auto& [file, rule] : expected) {
     const Output output = LintOf({kSamples + "bad/lossless-" + file + ".yaml"}, Format::kJson);
     EXPECT_EQ(output.exit_code, Output::kRefused) << file << output.err;
