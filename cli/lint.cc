@@ -28,8 +28,23 @@ struct Looked {
   std::vector<LintFile> files;  // without their subjects
   std::vector<Unread> unread;
   std::size_t subjects = 0;
+  // Files that were read hold nothing for the rules, and are among `unread`, too.
+  bool nothing = false;
   std::vector<Finding> findings;
 };
+
+std::size_t UnreadPorts(const Looked& looked) {
+  std::size_t ports = 0;
+  for (const LintFile& file : looked.files) ports += file.unread.size();
+  return ports;
+}
+
+// NodeTopologies are looked at, whether or not they have lossless ports; a switch whose ports are all shut down is not.
+bool LookedAtNothing(const Looked& looked) {
+  return !looked.files.empty() && looked.subjects == 0 && UnreadPorts(looked) == 0 &&
+         std::all_of(looked.files.begin(), looked.files.end(),
+                     [](const LintFile& file) { return file.nodes == 0; });
+}
 
 Looked LookAt(const LintOptions& options, const ReadFile& read) {
   Looked looked;
@@ -57,6 +72,11 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
     looked.files.push_back(*std::move(file));
   }
   looked.subjects = subjects.size();
+  looked.nothing = LookedAtNothing(looked);
+  for (const LintFile& file : looked.files) {
+    if (looked.nothing)
+      looked.unread.push_back({file.path, file.path + ": it has no port that is to be looked at"});
+  }
   std::vector<Finding> found = lossless::Lint(subjects);
   for (Finding& finding : LintWatchdogs(policies, subjects)) found.push_back(std::move(finding));
   std::move(found.begin(), found.end(), std::back_inserter(looked.findings));
@@ -74,23 +94,9 @@ std::size_t Count(const std::vector<Finding>& findings, Severity severity) {
                                    [&](const Finding& finding) { return finding.severity == severity; }));
 }
 
-std::size_t UnreadPorts(const Looked& looked) {
-  std::size_t ports = 0;
-  for (const LintFile& file : looked.files) ports += file.unread.size();
-  return ports;
-}
-
-// Files that were read and hold nothing for the rules: a switch whose ports are all shut down. NodeTopologies are
-// looked at, whether or not they have lossless ports.
-bool LookedAtNothing(const Looked& looked) {
-  return !looked.files.empty() && looked.subjects == 0 && UnreadPorts(looked) == 0 &&
-         std::all_of(looked.files.begin(), looked.files.end(),
-                     [](const LintFile& file) { return file.nodes == 0; });
-}
-
 std::string Summary(const Looked& looked) {
   // That nothing was found would be no news of files that nobody could read.
-  if (looked.files.empty() || LookedAtNothing(looked)) return "";
+  if (looked.files.empty() || looked.nothing) return "";
   const std::string read =
       fmt::format("{}, {} {} looked at", base::Counted(looked.files.size(), "file"), looked.subjects,
                   looked.subjects == 1 ? "policy or port" : "policies and ports");
@@ -166,9 +172,8 @@ Output Lint(const LintOptions& options, const ReadFile& read, const OutputOption
       output.err += "Error: " + Printable(where + ": " + one.why) + "\n";
     }
   }
-  if (LookedAtNothing(looked)) output.err += "Error: no policy and no port was looked at\n";
   // Nothing found of what nobody could look at is not "clean", and what was found is not all there may be.
-  if (!looked.unread.empty() || UnreadPorts(looked) > 0 || LookedAtNothing(looked)) {
+  if (!looked.unread.empty() || UnreadPorts(looked) > 0) {
     output.exit_code = Output::kUsage;
   } else if (!looked.findings.empty()) {
     output.exit_code = Output::kRefused;

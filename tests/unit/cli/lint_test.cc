@@ -607,7 +607,8 @@ TEST(LintCommand, CallsNothingCleanWhereThereIsNothingToLookAt) {
   EXPECT_THAT(refusal("apiVersion: v1\nkind: List\nitems: []\n"), HasSubstr("it holds no objects"));
   EXPECT_THAT(refusal(R"({"PORT": {}})"), HasSubstr("Error: -: it has no ports"));
   const std::string down = R"({"PORT": {"Ethernet0": {"admin_status": "down"}}})";
-  EXPECT_THAT(refusal(down), HasSubstr("Error: no policy and no port was looked at\n"));
+  EXPECT_THAT(refusal(down), HasSubstr("Error: -: it has no port that is to be looked at\n"));
+  EXPECT_EQ(Json::parse(LintText(down, Format::kJson).out)["unreadable"].size(), 1u);
   // A spare switch beside others is no fault.
   const Output both = Lint({.files = {"-", kSamples + "good/lossless-defaults.yaml"}},
                            [&](const std::string& path) -> base::Result<std::string> {
