@@ -20,7 +20,7 @@ using topology::Transport;
 constexpr std::string_view kClass = "sys/class/infiniband";
 constexpr std::size_t kMaxDevices = 512;  // 32 EFA, or 8 NICs with some dozens of VFs each
 constexpr std::size_t kMaxPorts = 32;
-constexpr int kMaxGids = 16;  // enough to meet the netdev; RoCE tables have 256 entries
+constexpr int kMaxGids = 256;  // the largest tables, ConnectX's
 constexpr int kMaxGbps = 100'000;
 
 std::string Line(const base::FileTree& files, const std::string& path) {
@@ -65,9 +65,10 @@ bool HoldsIpv4(std::string_view gid) {
   return gid.starts_with("0000:0000:0000:0000:0000:ffff:");
 }
 
-// Reading an entry that is not used is an error, and an address that goes leaves a hole.
+// Reading an entry that is not used is an error, and an address that goes leaves a hole. A new one gets the lowest
+// free entry, so many holes in a row are the table's end: of hundreds of ports nobody reads all 256 entries each.
 std::vector<Gid> ReadGids(const base::FileTree& files, const std::string& port) {
-  constexpr int kMostHoles = 4;
+  constexpr int kMostHoles = 32;  // in a row
   std::vector<Gid> gids;
   for (int index = 0, holes = 0; index < kMaxGids && holes < kMostHoles; ++index) {
     std::string netdev = Line(files, fmt::format("{}/gid_attrs/ndevs/{}", port, index));
@@ -75,6 +76,7 @@ std::vector<Gid> ReadGids(const base::FileTree& files, const std::string& port) 
       ++holes;
       continue;
     }
+    holes = 0;
     gids.push_back({index, ParseGidType(Line(files, fmt::format("{}/gid_attrs/types/{}", port, index))),
                     std::move(netdev), HoldsIpv4(Line(files, fmt::format("{}/gids/{}", port, index)))});
   }

@@ -32,7 +32,7 @@ struct RdmaPort {
   std::string link_layer;  // "InfiniBand", "Ethernet", "Unspecified"
   int rate_gbps = 0;       // 0 = not said
   int lid = 0;
-  std::vector<Gid> gids;             // of Ethernet ports: the table's used entries, of its first 16
+  std::vector<Gid> gids;  // of Ethernet ports: the used entries of the table, up to 32 unused in a row
   std::vector<std::string> netdevs;  // that its GIDs stand for, each once
   topology::Fact<int> plane;         // where somebody told it: sysfs does not
   // The file is there and could not be read: heard.h says what such a port counts with.

@@ -182,17 +182,19 @@ TEST(RdmaProbe, KnowsEfaByItsDriverAndByItsVendorOnlyWithoutOne) {
   EXPECT_EQ(other.driver, "other");
 }
 
+void PutGid(test::MemoryFileTree& files, int index, const std::string& gid, const std::string& type,
+            const std::string& netdev) {
+  const std::string port = "sys/class/infiniband/mlx5_0/ports/1", number = std::to_string(index);
+  files.Write(port + "/gids/" + number, gid + "\n");
+  files.Write(port + "/gid_attrs/types/" + number, type + "\n");
+  files.Write(port + "/gid_attrs/ndevs/" + number, netdev + "\n");
+}
+
 TEST(RdmaProbe, ChoosesTheGidThatRoceTrafficCanUse) {
   test::MemoryFileTree files;
   PutRdma(files, "mlx5_0", "Ethernet");
-  const std::string port = "sys/class/infiniband/mlx5_0/ports/1";
-  const auto put = [&](int index, const std::string& gid, const std::string& type,
-                       const std::string& netdev) {
-    const std::string number = std::to_string(index);
-    files.Write(port + "/gids/" + number, gid + "\n");
-    files.Write(port + "/gid_attrs/types/" + number, type + "\n");
-    files.Write(port + "/gid_attrs/ndevs/" + number, netdev + "\n");
-  };
+  const auto put = [&files](int index, const std::string& gid, const std::string& type,
+                            const std::string& netdev) { PutGid(files, index, gid, type, netdev); };
   put(0, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "IB/RoCE v1", "eth1");
   put(1, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "RoCE v2", "eth1");
   // 2 was an address that went; 3 is a VLAN's.
@@ -207,6 +209,37 @@ TEST(RdmaProbe, ChoosesTheGidThatRoceTrafficCanUse) {
   EXPECT_EQ(*RoceGid(read, "eth1"), (Gid{5, GidType::kRoce2, "eth1", true}));
   EXPECT_EQ(RoceGid(read, "eth1.7")->index, 3);
   EXPECT_EQ(RoceGid(read, "eth2"), nullptr);
+}
+
+TEST(RdmaProbe, FindsTheGidBehindAnyNumberOfHoles) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_0", "Ethernet");
+  // Every other address went: many holes, and never two in a row.
+  for (int index = 0; index < 12; index += 2)
+    PutGid(files, index, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "IB/RoCE v1", "eth1");
+  PutGid(files, 13, "0000:0000:0000:0000:0000:ffff:0a01:0203", "RoCE v2", "eth1");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  const RdmaPort& port = readings.devices.at(0).ports.at(0);
+  ASSERT_NE(RoceGid(port, "eth1"), nullptr);
+  EXPECT_EQ(RoceGid(port, "eth1")->index, 13);
+  EXPECT_EQ(port.gids.size(), 7u);
+}
+
+TEST(RdmaProbe, FindsTheGidFarBackInATableOf256) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_0", "Ethernet");
+  PutGid(files, 0, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "IB/RoCE v1", "eth1");
+  // Of 31 VLANs one after the other, and the port's own address last.
+  for (int index = 31; index < 62; ++index)
+    PutGid(files, index, "0000:0000:0000:0000:0000:ffff:0a02:0203", "RoCE v2", "eth1.7");
+  PutGid(files, 62, "0000:0000:0000:0000:0000:ffff:0a01:0203", "RoCE v2", "eth1");
+  for (int index = 63; index < 300; ++index)
+    PutGid(files, index, "0000:0000:0000:0000:0000:ffff:0a02:0203", "RoCE v2", "eth1.7");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  const RdmaPort& port = readings.devices.at(0).ports.at(0);
+  ASSERT_NE(RoceGid(port, "eth1"), nullptr);
+  EXPECT_EQ(*RoceGid(port, "eth1"), (Gid{62, GidType::kRoce2, "eth1", true}));
+  EXPECT_EQ(port.gids.back().index, 255) << "no table has more";
 }
 
 TEST(RdmaMtu, IsDerivedAsTheKernelDoes) {
