@@ -44,6 +44,8 @@ std::string Follow::First(const Sight& sight, base::WallTime now) const {
   if (format_ == FollowFormat::kText) {
     PrintedFacts facts;
     facts.excluded = sight.seen.excluded;
+    facts.xgmi = sight.seen.xgmi;
+    facts.file_alone = sight.seen.file_alone;
     return Ticket(object, facts) + "\n";
   }
   const crds::Json line{

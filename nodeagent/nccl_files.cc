@@ -12,11 +12,13 @@
 namespace heddle::nodeagent {
 namespace {
 
-base::Status UseNcclXml(const std::string& path, bool alone, Discovery& discovery) {
+// `node`: what the user called the machine; empty: nothing.
+base::Status UseNcclXml(const std::string& path, bool alone, const std::string& node, Discovery& discovery) {
   const std::filesystem::path file(path);
   const base::DiskFileTree folder(file.has_parent_path() ? file.parent_path().string() : ".");
   ASSIGN_OR_RETURN(SuppliedTopology supplied, ReadSuppliedTopology(folder, file.filename().string(), path));
   supplied.alone = alone;
+  supplied.node = node.empty() ? "unknown" : node;  // not the name of the host that reads the file
   discovery.Use(std::move(supplied));
   return {};
 }
@@ -40,7 +42,9 @@ base::Status WriteNccl(const base::FileTree& files, Discovery& discovery, const 
 
 base::Result<bool> ServeNccl(const base::FileTree& files, const Flags& flags, bool live,
                              Discovery& discovery) {
-  if (!flags.from_nccl_xml.empty()) TRY(UseNcclXml(flags.from_nccl_xml, flags.print && live, discovery));
+  if (!flags.from_nccl_xml.empty()) {
+    TRY(UseNcclXml(flags.from_nccl_xml, flags.print && live, flags.node, discovery));
+  }
   if (flags.nccl_topo.empty()) return false;
   TRY(WriteNccl(files, discovery, flags.nccl_topo));
   return true;

@@ -23,7 +23,7 @@ bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubel
   SayLeafEnds(facts.leaves, ports, seen);
   if (stop.stop_requested()) return false;
   crds::NodeTopology object;
-  object.name = machine.identity.node;
+  object.name = seen.node.name;
   object = Report(object, seen, clock.WallNow(), &grants);
   const std::string text = flags.output == "text"   ? Ticket(object, facts)
                            : flags.output == "json" ? crds::ToJson(object).dump(2) + "\n"

@@ -39,24 +39,46 @@ std::string_view OrUnknown(std::string_view text) {
   return text.empty() ? "?" : text;
 }
 
-// Words in lines of 100 columns, each behind `indent`.
-std::string Wrap(const std::vector<std::string>& words, std::string_view indent) {
+// Words in lines of 100 columns, the first behind `first`, the others behind `indent`.
+std::string Fill(const std::vector<std::string>& words, std::string_view first, std::string_view indent) {
   constexpr std::size_t kColumns = 100;
-  std::string text, line;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string word = words[i] + (i + 1 < words.size() ? "," : "");
-    if (!line.empty() && indent.size() + line.size() + 1 + base::DisplayWidth(word) > kColumns) {
-      text += fmt::format("{}{}\n", indent, line);
-      line.clear();
+  std::string text, line(first);
+  bool fresh = true;  // nothing but the indent is on the line
+  for (const std::string& word : words) {
+    if (!fresh && base::DisplayWidth(line) + 1 + base::DisplayWidth(word) > kColumns) {
+      text += line + '\n';
+      line = indent;
+      fresh = true;
     }
-    if (!line.empty()) line += ' ';
+    if (!fresh) line += ' ';
     line += word;
+    fresh = false;
   }
-  return text + fmt::format("{}{}\n", indent, line);
+  return text + line + '\n';
+}
+
+// "a, b, c", each line behind `indent`.
+std::string Wrap(std::vector<std::string> names, std::string_view indent) {
+  for (std::size_t i = 0; i + 1 < names.size(); ++i) names[i] += ',';
+  return Fill(names, indent, indent);
+}
+
+// A sentence, its first line behind two columns and the others behind four.
+std::string WrapSentence(std::string_view sentence) {
+  std::vector<std::string> words;
+  while (!sentence.empty()) {
+    const std::size_t end = std::min(sentence.find(' '), sentence.size());
+    words.emplace_back(sentence.substr(0, end));
+    sentence.remove_prefix(std::min(end + 1, sentence.size()));
+  }
+  return Fill(words, "  ", "    ");
 }
 
 std::string NvlinkText(const Node& node) {
-  if (node.nvlink.generation == 0 && node.nvlink.links_per_gpu == 0) return "none";
+  if (node.nvlink.generation == 0 && node.nvlink.links_per_gpu == 0) {
+    const bool untold = !node.nvlink_domain && node.nvlink_domain.missing() == topology::Missing::kUnknown;
+    return untold ? "?" : "none";
+  }
   std::string text;
   if (node.nvlink.generation > 0) text = fmt::format("generation {}, ", node.nvlink.generation);
   text += fmt::format("{} of each GPU, {} Gb/s a GPU and direction",
@@ -89,11 +111,11 @@ void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::s
                                   CountOrUnknown(std::size_t(node.numa_nodes), true, "NUMA node")) +
                       (node.site.empty() ? "" : ", site " + Printable(node.site)));
   if (facts.read) {
-    line("Software", fmt::format("kernel {}, GPU driver {}", Printable(OrUnknown(facts.kernel)),
-                                 Printable(OrUnknown(facts.gpu_driver))));
+    line("Software", "kernel " + Printable(OrUnknown(facts.kernel)) +
+                         (facts.gpu_driver.empty() ? "" : ", GPU driver " + Printable(facts.gpu_driver)));
   }
   if (!node.gpus.empty()) {
-    line("NVLink",
+    line(facts.xgmi ? "xGMI" : "NVLink",
          NvlinkText(node) +
              (node.nvswitches.empty() ? "" : fmt::format(", {} NVSwitches", node.nvswitches.size())));
     line("Domain", DomainText(node));
@@ -115,7 +137,8 @@ void AddConditions(const std::vector<crds::Condition>& conditions, std::string& 
       continue;
     }
     std::string& into = condition.status == ConditionStatus::kFalse ? bad : unknown;
-    into += fmt::format("  {} ({}): {}\n", condition.type, condition.reason, Printable(condition.message));
+    into += WrapSentence(
+        fmt::format("{} ({}): {}", condition.type, condition.reason, Printable(condition.message)));
   }
   text += "\nWrong\n" + (bad.empty() ? "  nothing that this agent can see\n" : bad);
   if (!unknown.empty()) text += "Not known\n" + unknown;
@@ -130,7 +153,8 @@ std::string DistanceText(const Node& node, int gpu, std::string_view nic) {
   return path == node.paths.end() ? "?" : std::string(topology::PciDistanceName(path->distance));
 }
 
-std::string HealthText(const topology::Gpu& gpu) {
+std::string HealthText(const topology::Gpu& gpu, bool unasked) {
+  if (unasked) return "?";
   if (!gpu.healthy) return "unhealthy: " + gpu.unhealthy_reason;
   return gpu.mig ? "healthy, cut by MIG" : "healthy";
 }
@@ -157,14 +181,14 @@ std::string ShortUuid(const std::string& uuid) {
   return std::string(OrUnknown(uuid.substr(0, kShown)));
 }
 
-void AddGpus(const Node& node, std::string& text) {
+void AddGpus(const Node& node, const PrintedFacts& facts, std::string& text) {
   if (node.gpus.empty()) return;
   Table table({"GPU", "UUID", "PCI", "NUMA", "MODEL", "GIB", "NICS", "DISTANCE", "RAIL", "STATE"});
   for (const topology::Gpu& gpu : node.gpus) {
     for (const NicGroup& group : NicGroups(node, gpu.index)) {
       table.Add({std::to_string(gpu.index), ShortUuid(gpu.uuid), gpu.pci, Text(gpu.numa), gpu.model,
                  gpu.memory_gib == 0 ? "?" : std::to_string(gpu.memory_gib), group[0], group[1], group[2],
-                 HealthText(gpu)});
+                 HealthText(gpu, facts.file_alone)});
     }
   }
   text += "\nGPUs and the NICs that go with them\n" + table.Format({});
@@ -294,7 +318,7 @@ std::string Ticket(const crds::NodeTopology& object, const PrintedFacts& facts) 
   std::string text;
   AddHead(object, facts, text);
   AddConditions(object.status.conditions, text);
-  AddGpus(object.status.node, text);
+  AddGpus(object.status.node, facts, text);
   AddPorts(object.status.node, text);
   AddDistances(object.status.node, facts.distances, text);
   AddFirmware(facts, text);

@@ -40,6 +40,7 @@ class Assembly {
     node.site = readings_.identity.site;
     node.numa_nodes = readings_.locality.numa_nodes;
     seen_.boot_id = readings_.boot_id;
+    seen_.file_alone = readings_.file_alone;
     CollectProblems();
     AddGpus();
     AddNvlink();
@@ -224,7 +225,10 @@ class Assembly {
     seen_.slow_nvlinks = speeds.slow;
     seen_.assumed_nvlink_speed = speeds.assumed;
     seen_.bus_unread = seen_.node.gpus.empty() && readings_.pci.unread;
-    if (seen_.gpus_unreadable || seen_.bus_unread) seen_.node.nvlink_domain = topology::Missing::kUnknown;
+    // Files of clouds have the PCIe tree and no NVLinks, whatever the machine has.
+    const bool untold = seen_.file_alone && !gpus.empty() && seen_.node.nvlink.links_per_gpu == 0;
+    if (seen_.gpus_unreadable || seen_.bus_unread || untold)
+      seen_.node.nvlink_domain = topology::Missing::kUnknown;
   }
 
   void FindInactiveNvlinks() {

@@ -30,7 +30,8 @@ struct Readings {
   NetReadings net;
   LeafReadings leaves;
   StorageNics storage;
-  std::string boot_id;  // the kernel's, of this run of the machine; empty = not told
+  std::string boot_id;      // the kernel's, of this run of the machine; empty = not told
+  bool file_alone = false;  // all of this is what a supplied file says: nobody asked a device (nccl/import.h)
 };
 
 // A port that is congested: no fault of its link.
@@ -44,7 +45,8 @@ struct Congestion {
 struct Observation {
   topology::Node node;
   std::vector<Exclusion> excluded;
-  std::string no_driver;  // why the driver could not be asked; empty when it was
+  bool file_alone = false;  // as Readings::file_alone: nothing is known of how GPUs and links do
+  std::string no_driver;    // why the driver could not be asked; empty when it was
   bool nvswitches_unseen =
       false;          // NVLinks end in switches, and the PCI bus shows none: a rack's, or a VM's host's
   bool xgmi = false;  // what counts as NVLinks is AMD's xGMI

@@ -25,6 +25,11 @@ std::string DriverText(const base::FileTree& files, const std::string& driver) {
 PrintedFacts ReadPrintedFacts(const base::FileTree& files, const Readings& readings,
                               const Observation& seen) {
   PrintedFacts facts;
+  facts.xgmi = seen.xgmi;
+  facts.file_alone = seen.file_alone;
+  facts.distances = DistancesOf(readings, seen.node);
+  facts.excluded = seen.excluded;
+  if (seen.file_alone) return facts;
   facts.read = true;
   facts.kernel = Line(files, "proc/sys/kernel/osrelease");
   facts.gpu_driver = readings.gpus.driver;
@@ -34,8 +39,6 @@ PrintedFacts ReadPrintedFacts(const base::FileTree& files, const Readings& readi
     facts.nics[nic.name] = {Line(files, base + "/fw_ver"), Line(files, base + "/hca_type"),
                             Line(files, base + "/board_id"), DriverText(files, nic.driver)};
   }
-  facts.distances = DistancesOf(readings, seen.node);
-  facts.excluded = seen.excluded;
   return facts;
 }
 

@@ -24,15 +24,18 @@ struct NicVersion {
 
 // What whoever mends a machine asks first and nobody plans by: printed and recorded, not published.
 struct PrintedFacts {
-  bool read = false;       // somebody looked for what follows: whoever follows a machine (follow.h) does not
-  std::string kernel;      // its release, "6.8.0-48-generic"; empty = unknown
-  std::string gpu_driver;  // its version; empty = unknown
+  bool read = false;        // somebody looked for what follows: whoever follows a machine (follow.h) does not
+  bool xgmi = false;        // what counts as NVLinks is AMD's xGMI
+  bool file_alone = false;  // as Observation::file_alone
+  std::string kernel;       // its release, "6.8.0-48-generic"; empty = unknown
+  std::string gpu_driver;   // its version; empty = unknown
   std::map<std::string, NicVersion, std::less<>> nics;  // by RDMA device
   std::vector<PairDistance> distances;
   std::vector<Exclusion> excluded;
   std::vector<LeafCounts> leaves;  // whoever asked them puts them here
 };
 
+// Of a machine that only a file speaks of, nothing is read: this host is another.
 // Reads proc/sys/kernel/osrelease and the versions of the RDMA devices in `seen`; the rest is in `readings`.
 PrintedFacts ReadPrintedFacts(const base::FileTree& files, const Readings& readings, const Observation& seen);
 

@@ -401,6 +401,8 @@ Condition LeavesKnown(const Observation& seen) {
   if (!ambiguous.empty()) sentences.insert(sentences.end(), shared.begin(), shared.end());
   say(stale, "the last answer has expired");
   for (const auto& [transport, names] : unknown) say(names, WhyNoLeaf(transport));
+  // A neighbour says nothing to a port that is down.
+  if (ports == 0) return NotKnown(kLeavesKnown, "Unread", "every compute port is down");
   if (sentences.empty()) return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
   const bool labels_only = ambiguous.empty() && stale.empty() && unknown.size() == 1 &&
                            unknown.contains(topology::Transport::kEfa);
@@ -447,8 +449,9 @@ std::string RailHealthy(int rail) {
 std::vector<Condition> ConditionsOf(const Observation& observation) {
   const topology::Node& node = observation.node;
   std::vector<Condition> conditions{Ready(observation), Complete(observation)};
-  if (!node.gpus.empty()) conditions.push_back(GpusHealthy(observation));
-  if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(observation));
+  // A file tells what is there and not how it does.
+  if (!node.gpus.empty() && !observation.file_alone) conditions.push_back(GpusHealthy(observation));
+  if (node.nvlink.links_per_gpu > 0 && !observation.file_alone) conditions.push_back(NvlinksUp(observation));
   if (observation.fabric_faults) conditions.push_back(NvlinkFabricHealthy(*observation.fabric_faults));
   if (observation.pcie_faults) conditions.push_back(PcieLinksFull(*observation.pcie_faults));
   if (observation.nvlink_faults) conditions.push_back(NvlinkHealthy(*observation.nvlink_faults));
@@ -459,7 +462,7 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
   if (compute) {
     conditions.push_back(RailsMeasured(observation));
     conditions.push_back(LinksUp(node));
-    conditions.push_back(LeavesKnown(observation));
+    if (!observation.file_alone) conditions.push_back(LeavesKnown(observation));
     if (const auto mtus = CompareRdmaMtus(node))
       conditions.push_back(RdmaMtuEqual(*mtus, observation.derived_mtus));
   }

@@ -120,6 +120,8 @@ void Replace(const SuppliedTopology& supplied, Readings& readings) {
   const NcclTopology& file = supplied.topology;
   Readings alone;
   alone.identity = readings.identity;
+  if (!supplied.node.empty()) alone.identity.node = supplied.node;
+  alone.file_alone = true;
   alone.storage = readings.storage;
   std::set<int> numa;
   const bool indexed =

@@ -14,6 +14,7 @@ struct SuppliedTopology {
   formats::NcclTopology topology;
   std::string source;  // the file's name, for sentences
   bool alone = false;  // where the machine has none of its devices, show what the file says by itself
+  std::string node;    // what a machine shown so is called; empty: as the one that reads the file
 };
 
 // `name` is the file's below the root of `files`, `source` what sentences call it. A file that is no topology is

@@ -77,12 +77,17 @@ TEST(Ticket, SaysUnknownAndNeverZeroForWhatNobodyTold) {
   nothing.read = true;
   const std::string text = Ticket(object, nothing);
   EXPECT_THAT(text, HasSubstr("Machine    of an unknown make, 1 GPU, 0 NICs"));
-  EXPECT_THAT(text, HasSubstr("Domain     Unknown\n"));
+  EXPECT_THAT(text, HasSubstr("NVLink     ?\nDomain     Unknown\n"));
   EXPECT_THAT(text, HasSubstr("Seen       never"));
   EXPECT_THAT(text, HasSubstr(", ? NUMA nodes\n"));
-  EXPECT_THAT(text, HasSubstr("Software   kernel ?, GPU driver ?\n"));
+  EXPECT_THAT(text, HasSubstr("Software   kernel ?\n"));
   // UUID, NUMA node, memory and NIC of the GPU.
   EXPECT_THAT(text, testing::ContainsRegex("0 +\\? +- +Unknown +NVIDIA H100 +\\? +none"));
+  object.status.node.nvswitches.resize(4);
+  EXPECT_THAT(Ticket(object, {}), HasSubstr("NVLink     ?, 4 NVSwitches\n"));
+  object.status.node.nvlink_domain = topology::Missing::kNotApplicable;
+  EXPECT_THAT(Ticket(object, {}), HasSubstr("NVLink     none, 4 NVSwitches\n"));
+  object.status.node.nvswitches.clear();
   object.status.node.nvlink = {0, 18, 0, {}};
   EXPECT_THAT(Ticket(object, {}), HasSubstr("NVLink     18 links of each GPU, ? Gb/s a GPU and direction\n"));
   object.status.node = {};
@@ -142,6 +147,35 @@ TEST(Ticket, BreaksLongLinesOfGoodNews) {
     good = good || line == "Good";
   }
   EXPECT_TRUE(good);
+}
+
+TEST(Ticket, BreaksLongLinesOfWhatIsWrongAndLosesNoWord) {
+  Observation seen = test::RecordedMachine("hgx-h100").Look();
+  seen.problems = {
+      "a probe that is told at length and " + std::string(120, 'x') + " cannot say more than this",
+      "another one fails, too: its files are there, and nobody may read them on this machine"};
+  std::istringstream lines(TicketOf(seen));
+  std::string wrong, joined;
+  int count = 0;
+  bool here = false;
+  for (std::string line; std::getline(lines, line); here = here || line == "Wrong") {
+    if (line == "Good") break;
+    if (!here) continue;
+    ++count;
+    if (line.find("xxx") == std::string::npos) {
+      EXPECT_LE(line.size(), 100u) << line;
+    }
+    EXPECT_THAT(line, testing::StartsWith(count == 1 ? "  DiscoveryComplete (ProbesFailed): " : "    "));
+    joined += (joined.empty() ? "" : " ") + line.substr(line.find_first_not_of(' '));
+  }
+  EXPECT_GT(count, 2);
+  EXPECT_EQ(joined, "DiscoveryComplete (ProbesFailed): " + seen.problems[0] + "; " + seen.problems[1]);
+}
+
+TEST(Ticket, CallsTheLinksOfAmdByTheirName) {
+  const std::string text = test::TicketAt(test::RecordedMachine("mi300x").path());
+  EXPECT_THAT(text, HasSubstr("\nxGMI       7 links of each GPU, "));
+  EXPECT_THAT(text, Not(HasSubstr("\nNVLink ")));
 }
 
 TEST(Ticket, SaysWhatAPortOfAnUnknownRateCountsAs) {

@@ -65,6 +65,15 @@ Observation Leafless(std::initializer_list<topology::Transport> transports) {
   return seen;
 }
 
+TEST(LeavesKnown, IsUnknownWhereEveryPortIsDown) {
+  Observation seen = Leafless({topology::Transport::kRoce, topology::Transport::kRoce});
+  for (topology::Nic& nic : seen.node.nics) nic.ports.at(0).state = topology::LinkState::kDown;
+  const crds::Condition down = ConditionOf(seen, kLeavesKnown);
+  EXPECT_EQ(down.status, crds::ConditionStatus::kUnknown);
+  EXPECT_EQ(down.reason, "Unread");
+  EXPECT_EQ(down.message, "every compute port is down");
+}
+
 TEST(LeavesKnown, AsksOfEachTransportWhoCouldTell) {
   using topology::Transport;
   const crds::Condition efa = ConditionOf(Leafless({Transport::kEfa, Transport::kEfa}), kLeavesKnown);

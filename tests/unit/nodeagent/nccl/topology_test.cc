@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "nodeagent/health/conditions.h"
 #include "nodeagent/nccl/export.h"
 #include "nodeagent/nccl/import.h"
+#include "nodeagent/publish/report.h"
+#include "nodeagent/ticket.h"
 #include "nvml_bed.h"
 #include "recorded_machine.h"
 #include "tests/support/seeds.h"
@@ -112,6 +115,38 @@ TEST(NcclImport, KnowsWhatIsTrueOfTheRealFiles) {
   EXPECT_EQ(mi300.nvlink.links_per_gpu, 7);
   EXPECT_EQ(mi300.nvlink.generation, 0);  // xGMI is no NVLink
   EXPECT_TRUE(mi300.nvlink_domain.known());
+}
+
+// A file tells what is there. How it does nobody has read, and the host that reads the file is another machine.
+TEST(NcclImport, ClaimsNoHealthOfAMachineThatOnlyAFileSpeaksOf) {
+  for (const auto& [name, links] :
+       {std::pair("p4d-24xl-topo.xml", 0), std::pair("mi300-topo_8p_940.xml", 7)}) {
+    SCOPED_TRACE(name);
+    Readings readings = ReadingsOf("plain-host");
+    SuppliedTopology supplied = Supplied(test::SharedData(std::string("nccl-xml/") + name), true);
+    supplied.node = "unknown";
+    Supply(supplied, readings);
+    const Observation seen = Assemble(readings);
+    EXPECT_EQ(seen.node.name, "unknown");
+    EXPECT_EQ(seen.node.nvlink.links_per_gpu, links);
+    EXPECT_EQ(seen.node.nvlink_domain.known(), links > 0);
+    const auto conditions = ConditionsOf(seen);
+    for (const std::string_view type : {kGpusHealthy, kNvlinksUp, kLeavesKnown})
+      EXPECT_EQ(crds::FindCondition(conditions, type), nullptr) << type;
+    const test::RecordedMachine host("plain-host");
+    const base::DiskFileTree files(host.path());
+    crds::NodeTopology object;
+    object.name = seen.node.name;
+    const std::string text =
+        Ticket(Report(object, seen, test::kTicketTime), ReadPrintedFacts(files, readings, seen));
+    EXPECT_THAT(text, testing::StartsWith("Node       unknown\n"));
+    for (const char* claim :
+         {"healthy", "GpusHealthy", "Domain     NotApplicable", "NVLink     none", "Software"})
+      EXPECT_THAT(text, Not(HasSubstr(claim)));
+    if (links == 0) {
+      EXPECT_THAT(text, HasSubstr("NVLink     ?\nDomain     Unknown\n"));
+    }
+  }
 }
 
 TEST(NcclExport, SaysOfARealGuestWhatNcclFoundThereItself) {
