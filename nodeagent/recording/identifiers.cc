@@ -167,13 +167,15 @@ std::string Identifiers::Address4(std::string_view digits) {
 std::string Identifiers::Uuid(std::string_view text) {
   std::string lower = Lower(text);
   if (NamesNothing(Digits(lower))) return lower;
-  return uuids_.try_emplace(lower, fmt::format("00000000-0000-4000-8000-{:012x}", uuids_.size() + 1))
+  // The number is in front: a ticket shows the first eight digits, which are to tell GPUs apart.
+  return uuids_.try_emplace(lower, fmt::format("{:08x}-0000-4000-8000-000000000000", uuids_.size() + 1))
       .first->second;
 }
 
 std::uint64_t Identifiers::Chip(std::uint64_t original) {
   if (original == 0) return 0;
-  return chips_.try_emplace(original, 0x1000 + chips_.size()).first->second;
+  // As Uuid: of sixteen digits the first eight.
+  return chips_.try_emplace(original, (std::uint64_t{0x1000} + chips_.size()) << 32).first->second;
 }
 
 std::string Identifiers::Name(std::string_view kind, std::string_view original) {

@@ -126,9 +126,25 @@ TEST(Scrub, ReplacesNamesInEveryFileOfARecording) {
   EXPECT_THAT(clean.files.at("labels.txt"), HasSubstr("layer-3=label-1\ntopology.k8s.aws/zone-id=label-1\n"));
   EXPECT_THAT(clean.files.at("machine.yaml"), HasSubstr("\"DGX H100\""));
   // AMD's id is the same number in hexadecimal and in decimal.
-  EXPECT_EQ(clean.files.at("sys/bus/pci/devices/0000:0c:00.0/unique_id"), "0000000000001000\n");
+  EXPECT_EQ(clean.files.at("sys/bus/pci/devices/0000:0c:00.0/unique_id"), "0000100000000000\n");
   EXPECT_EQ(clean.files.at("sys/class/kfd/kfd/topology/nodes/2/properties"),
-            "simd_count 8\nunique_id 4096\n");
+            "simd_count 8\nunique_id 17592186044416\n");
+}
+
+// A ticket shows the first eight digits of a GPU's UUID.
+TEST(Scrub, LeavesTheFirstDigitsOfUuidsApart) {
+  RecordedFiles recorded;
+  recorded.files = {
+      {"nvml.yaml",
+       "gpus:\n- {index: 0, uuid: GPU-89abcdef-1111-2222-3333-444455556666, pci: \"0000:1b:00.0\"}\n"
+       "- {index: 1, uuid: GPU-89abcdef-1111-2222-3333-444455556667, pci: \"0000:1c:00.0\"}\n"},
+      {"sys/bus/pci/devices/0000:0c:00.0/unique_id", "89abcdef01234567\n"},
+      {"sys/bus/pci/devices/0000:0d:00.0/unique_id", "89abcdef01234568\n"}};
+  const RecordedFiles clean = Scrub(recorded);
+  EXPECT_THAT(clean.files.at("nvml.yaml"), HasSubstr("GPU-00000001-0000-4000-8000-000000000000"));
+  EXPECT_THAT(clean.files.at("nvml.yaml"), HasSubstr("GPU-00000002-0000-4000-8000-000000000000"));
+  EXPECT_EQ(clean.files.at("sys/bus/pci/devices/0000:0c:00.0/unique_id"), "0000100000000000\n");
+  EXPECT_EQ(clean.files.at("sys/bus/pci/devices/0000:0d:00.0/unique_id"), "0000100100000000\n");
 }
 
 std::string Content(const fs::path& path) {
