@@ -25,9 +25,11 @@ bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubel
   crds::NodeTopology object;
   object.name = seen.node.name;
   object = Report(object, seen, clock.WallNow(), &grants);
-  const std::string text = flags.output == "text"   ? Ticket(object, facts)
-                           : flags.output == "json" ? crds::ToJson(object).dump(2) + "\n"
-                                                    : crds::ToYaml(crds::ToJson(object));
+  const std::string text =
+      flags.output == "text" ? Ticket(object, facts)
+      : flags.output == "json"
+          ? crds::ToJson(object).dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n"
+          : crds::ToYaml(crds::ToJson(object));
   std::fputs(text.c_str(), stdout);
   return true;
 }

@@ -133,7 +133,9 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   }
   if (flags.qos_output != "table") {
     const RecordedQosPorts recorded = RecordQos(*io, ports);
-    Say(flags.qos_output == "json" ? QosJson(recorded).dump(2) + "\n" : FormatQosYaml(recorded));
+    Say(flags.qos_output == "json"
+            ? QosJson(recorded).dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n"
+            : FormatQosYaml(recorded));
     return {};
   }
   if (ports.empty()) Say("no RoCE port: InfiniBand and EFA have no such settings (see --print)\n");

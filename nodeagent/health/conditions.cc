@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/cut_utf8.h"
 #include "crds/place_labels.h"
 #include "nodeagent/nic/rdma_mtu.h"
 
@@ -29,13 +30,20 @@ using topology::NicRole;
 
 constexpr std::size_t kMaxMessage = 1000;  // the schema takes 1024
 
-// As many sentences as fit, and how many more there are.
+// As many sentences as fit, and how many more there are. Of the first there is always something, cut where it must be.
 std::string Join(const std::vector<std::string>& sentences) {
+  constexpr std::size_t kTail = 20;  // "; and N more"
+  constexpr std::string_view kCut = "…";
   std::string text;
   for (std::size_t i = 0; i < sentences.size(); ++i) {
-    if (text.size() + sentences[i].size() + 20 > kMaxMessage) {
-      return fmt::format("{}{}and {} more", text.substr(0, kMaxMessage - 20), text.empty() ? "" : "; ",
-                         sentences.size() - i);
+    if (text.size() + sentences[i].size() + kTail > kMaxMessage) {
+      std::size_t left = sentences.size() - i;
+      if (text.empty()) {
+        text = base::CutUtf8(sentences[i], kMaxMessage - kTail - kCut.size());
+        text += kCut;
+        --left;
+      }
+      return left == 0 ? text : fmt::format("{}; and {} more", text, left);
     }
     if (!text.empty()) text += "; ";
     text += sentences[i];

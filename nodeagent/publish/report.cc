@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cut_utf8.h"
 #include "base/version.h"
 #include "crds/port_name.h"
 #include "nodeagent/health/conditions.h"
@@ -58,7 +59,7 @@ std::optional<crds::Condition> SpecCondition(std::span<const std::string> not_un
   condition.message = fmt::format(
       "agent {} is older than its spec, and sets nothing of what it does not know: update it; not known: {}",
       base::kVersion, fmt::join(not_understood, "; "));
-  if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
+  condition.message = base::CutUtf8(condition.message, kMaxMessage);
   return condition;
 }
 
@@ -84,7 +85,7 @@ std::optional<crds::Condition> CablesCondition(const std::vector<crds::CableRepo
       fmt::format("{} of {} ports: {}", same, all,
                   worst->message.empty() ? "both ends of their cables go together"
                                          : fmt::format("{}: {}", worst->ports.front(), worst->message));
-  if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
+  condition.message = base::CutUtf8(condition.message, kMaxMessage);
   return condition;
 }
 

@@ -4,6 +4,9 @@
 
 #include <initializer_list>
 #include <string>
+#include <utility>
+
+#include "crds/object_meta.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -48,6 +51,23 @@ TEST(RailsMeasured, SaysFromWhatTheRailsCame) {
       ConditionOf(seen, kRailsMeasured).message,
       "from the host bridges that GPUs and NICs share: no PCIe switch is visible; 1 of 8 GPUs are gone from "
       "the PCI bus");
+}
+
+// The schema takes 1024 characters, and API servers no half ones.
+TEST(Messages, KeepTheirHeadAndWholeCharactersHoweverLongTheyAre) {
+  for (std::size_t blanks = 0; blanks < 3; ++blanks) {
+    Observation seen = OneRail();
+    std::string told = "the probe said:" + std::string(blanks, ' ');
+    for (int i = 0; i < 1000; ++i) told += "…";
+    seen.problems = {told, "another", "a third"};
+    const std::string message = ConditionOf(seen, kDiscoveryComplete).message;
+    EXPECT_LE(message.size(), 1000u);
+    EXPECT_THAT(message, testing::StartsWith("the probe said:" + std::string(blanks, ' ') + "……"));
+    EXPECT_THAT(message, testing::EndsWith("…; and 2 more"));
+    EXPECT_NO_THROW((void)crds::Json(message).dump()) << "strict, as of UTF-8";
+    seen.problems = {told};
+    EXPECT_THAT(ConditionOf(seen, kDiscoveryComplete).message, testing::EndsWith("…"));
+  }
 }
 
 // Compute NICs of that transport, each with one port of which nobody told the leaf.

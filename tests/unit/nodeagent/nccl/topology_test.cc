@@ -45,7 +45,7 @@ using test::RailsOf;
 SuppliedTopology Supplied(const std::string& xml, bool alone) {
   auto topology = formats::ParseNcclXml(xml);
   EXPECT_TRUE(topology);
-  return {topology.value_or(formats::NcclTopology()), "topo.xml", alone};
+  return {topology.value_or(formats::NcclTopology()), "topo.xml", alone, {}};
 }
 
 Readings ReadingsOf(const std::string& machine) {
@@ -312,7 +312,7 @@ TEST(NcclImport, IsTotalOverDamagedFiles) {
     for (const bool alone : {false, true}) {
       Readings readings = machine;
       if (alone) readings.pci = {};  // none of the file's devices is there
-      Supply({*topology, "topo.xml", alone}, readings);
+      Supply({*topology, "topo.xml", alone, {}}, readings);
       EXPECT_THAT(topology::Check(Assemble(readings).node), IsEmpty());
     }
   }

@@ -36,6 +36,27 @@ TEST(Report, TakesTheLeafOfEfaFromTheLabelsInTheSpec) {
   EXPECT_EQ(Report(labelled, EfaHost(), now + std::chrono::hours(1)).status, labelled.status);
 }
 
+// What a newer chart writes into a spec may be any text; half a character is refused by the API server.
+TEST(Report, CutsLongMessagesBetweenCharacters) {
+  for (std::size_t before = 0; before < 3; ++before) {
+    std::string field(before, 'x');
+    for (int i = 0; i < 1000; ++i) field += "…";
+    crds::NodeTopology current;
+    current.name = "n";
+    current.spec.cables = {{{"mlx5_0:1"}, lossless::LosslessVerdict::kContradiction, 100, field}};
+    const std::vector<std::string> not_understood{field};
+    const crds::NodeTopology report =
+        Report(current, EfaHost(), base::WallTime(), nullptr, nullptr, nullptr, not_understood);
+    for (const std::string_view type : {kSpecUnderstood, kCablesLossless}) {
+      const crds::Condition* condition = crds::FindCondition(report.status.conditions, type);
+      ASSERT_NE(condition, nullptr) << type;
+      EXPECT_LE(condition->message.size(), 1000u);
+      EXPECT_THAT(condition->message, testing::EndsWith("…")) << type;
+    }
+    EXPECT_NO_THROW((void)crds::ToJson(report).dump()) << "strict, as of UTF-8";
+  }
+}
+
 TEST(Report, BoundsCongestionInWhatItWrites) {
   Observation seen = EfaHost();
   for (int i = 0; i < 10'000; ++i)
