@@ -177,9 +177,9 @@ class Assembly {
         gpu.healthy = false;
         const std::string& why =
             readings_.gpus.absent;  // a driver may be there and only be kept from the agent
-        gpu.unhealthy_reason =
-            why.empty() ? "its driver does not answer: install or restart the NVIDIA driver" : why;
+        gpu.unhealthy_reason = why.empty() ? "the NVIDIA driver does not answer: install or restart it" : why;
         seen_.gpus_unreadable = true;
+        seen_.unasked_gpus.insert(gpu.index);
       }
       seen_.node.gpus.push_back(std::move(gpu));
     }

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,7 +53,8 @@ struct Observation {
   bool xgmi = false;  // what counts as NVLinks is AMD's xGMI
   std::vector<std::string> unlisted_gpus;  // on the bus, and not listed by a driver that answers; sentences
   bool gpus_unreadable = false;            // GPUs are on the bus, and their driver does not answer
-  bool bus_unread = false;  // no GPU was found, and the PCI bus could not be read: nobody knows
+  std::set<int> unasked_gpus;  // those of them that nothing else stands against (GpuHealth::Apply), by index
+  bool bus_unread = false;     // no GPU was found, and the PCI bus could not be read: nobody knows
   // GPUs with NVLinks that trained to less than is usual in this node, as sentences; and whether the driver says no
   // speed, so that the one of their generation stands for it.
   std::vector<std::string> slow_nvlinks;

@@ -127,12 +127,22 @@ Condition Complete(const Observation& seen) {
 
 Condition GpusHealthy(const Observation& seen) {
   std::vector<std::string> faults;
+  std::string unasked;
   for (const topology::Gpu& gpu : seen.node.gpus) {
-    if (!gpu.healthy)
+    if (seen.unasked_gpus.contains(gpu.index))
+      unasked = gpu.unhealthy_reason;  // one driver, and so one reason
+    else if (!gpu.healthy)
       faults.push_back(fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, gpu.unhealthy_reason));
   }
   for (const std::string& unlisted : seen.unlisted_gpus)
     faults.push_back(unlisted + ": see dmesg, and reset it or power-cycle the node");
+  // That nobody could ask is no evidence against any: Ready says what is wrong.
+  if (!unasked.empty()) {
+    unasked =
+        fmt::format("{} could not be asked: {}", base::Counted(seen.unasked_gpus.size(), "GPU"), unasked);
+    if (faults.empty()) return NotKnown(kGpusHealthy, "Unread", std::move(unasked));
+    faults.push_back(std::move(unasked));
+  }
   const bool good = faults.empty();
   return Make(kGpusHealthy, good, good ? "NoFaults" : "GpuFault",
               good ? "no evidence against any GPU" : Join(faults));

@@ -117,6 +117,7 @@ void GpuHealth::Apply(Observation& seen) const {
     if (known == states_.end() || !known->second.bad || IsAnother(known->second.uuid, gpu)) continue;
     gpu.healthy = false;
     gpu.unhealthy_reason = Reason(known->second);
+    if (known->second.evident || known->second.flaps) seen.unasked_gpus.erase(gpu.index);
   }
 }
 

@@ -491,6 +491,9 @@ TEST(Machines, GpusThatTheAgentIsKeptFromSayWhatTheDriverSays) {
   EXPECT_FALSE(seen.node.gpus.at(0).healthy);
   EXPECT_EQ(seen.node.gpus.at(0).unhealthy_reason, readings.gpus.absent);
   EXPECT_THAT(ConditionOf(seen, "Ready").message, HasSubstr(readings.gpus.absent));
+  EXPECT_TRUE(Says(seen, "GpusHealthy", crds::ConditionStatus::kUnknown)) << "nobody could ask them";
+  EXPECT_EQ(ConditionOf(seen, "GpusHealthy").message,
+            "8 GPUs could not be asked: NVML does not start: the operating system blocks the device");
 }
 
 TEST(Machines, AGpuThatTheDriverLostDoesNotRenumberTheRails) {

@@ -178,8 +178,11 @@ TEST_F(GpuHealthTest, DoesNotTakeADriverThatCouldNotBeAskedForAFailureOfItsGpus)
     gpu.uuid.clear();
     gpu.healthy = false;
     gpu.unhealthy_reason = unasked.no_driver;
+    unasked.unasked_gpus.insert(gpu.index);
   }
-  EXPECT_FALSE(LookAt(unasked).node.gpus[3].healthy);
+  const Observation put = LookAt(unasked);
+  EXPECT_FALSE(put.node.gpus[3].healthy);
+  EXPECT_EQ(put.unasked_gpus, unasked.unasked_gpus) << "which is no evidence against any";
   EXPECT_EQ(LookAt(seen_), seen_) << "healthy at once";
   Observation nothing = unasked;
   nothing.node.gpus.clear();
@@ -196,7 +199,10 @@ TEST_F(GpuHealthTest, KeepsAFaultWhileTheDriverCannotBeAsked) {
     gpu.uuid.clear();
     gpu.healthy = false;
     gpu.unhealthy_reason = "its driver does not answer";
+    unasked.unasked_gpus.insert(gpu.index);
   }
+  EXPECT_FALSE(LookAt(unasked).unasked_gpus.contains(3)) << "what stood against it does so still";
+  EXPECT_TRUE(LookAt(unasked).unasked_gpus.contains(4));
   for (int minute = 0; minute < 10; ++minute) LookAt(unasked);
   const Observation back = LookAt(seen_);
   EXPECT_FALSE(back.node.gpus[3].healthy);
