@@ -327,10 +327,12 @@ void ClusterCache::OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPt
     if (owner == nullptr) continue;
     for (const GangKey& gang : GangsOfOwner(*owner)) callbacks_.gang_changed(gang);
   }
+  const std::vector<GangKey> gangs = child_jobs_.Changed(old, current);
+  for (const GangKey& gang : gangs) callbacks_.gang_changed(gang);
   const auto completed = [](const kube::ObjectPtr& owner) {
     return owner == nullptr ? "" : kube::StringAt(*owner, {"status", "completedIndexes"});
   };
-  if (completed(old) != completed(current)) callbacks_.capacity_changed();
+  if (!gangs.empty() || completed(old) != completed(current)) callbacks_.capacity_changed();
 }
 
 void ClusterCache::GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
@@ -561,7 +563,7 @@ std::set<int> ClusterCache::RanksDone(const crds::Gang& gang) const {
   if (!kind) return {};
   const auto object = owners_[*kind].reflector->store().Get({gang.ns, owner.name});
   if (object == nullptr || kube::Uid(*object) != owner.uid) return {};
-  return ReadRanksDone(*object, gang.spec.pods);
+  return ReadRanksDone(*object, gang.spec.pods, JobsDoneOf(KeyOfGang(gang)));
 }
 
 SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {

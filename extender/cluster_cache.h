@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "extender/child_jobs.h"
 #include "extender/fabric_reader.h"
 #include "extender/fresh_view.h"
 #include "extender/gang_members.h"
@@ -64,6 +65,8 @@ class ClusterCache {
   // That owner and what owns it, outward; empty when it does not exist.
   [[nodiscard]] base::Result<OwnerChain> ChainOf(const GangKey& key, const crds::GangOwner& owner,
                                                  const std::stop_token& stop);
+  // The Jobs that the gang's JobSet made, as far as they say of a pod that it has succeeded; by the cache alone.
+  std::vector<kube::ObjectPtr> JobsDoneOf(const GangKey& key) const { return child_jobs_.DoneOf(key); }
   std::vector<kube::ObjectPtr> SuspendedByUs() const;  // as last seen
   // Whether a pod of any gang of this owner, by GangKey::owner_uid, is live or still holds its node's GPUs.
   bool HasPods(const std::string& ns, const std::string& owner_uid) const;
@@ -121,6 +124,7 @@ class ClusterCache {
     std::unique_ptr<kube::Reflector> reflector;
   };
   std::vector<Owners> owners_;
+  ChildJobs child_jobs_;
   FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()},
       fabric_view_{fabrics_.store()};
   Parsed<PodFacts> parsed_pods_;

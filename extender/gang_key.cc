@@ -143,6 +143,13 @@ std::vector<GangKey> GangsOfOwner(const kube::Json& owner) {
   return keys;
 }
 
+std::optional<GangKey> GangOfChildJob(const kube::Json& job) {
+  if (kube::StringAt(job, {"kind"}) != kube::kJobs.kind) return std::nullopt;
+  const auto outer = kube::ControllerOwner(job);
+  if (!outer || outer->kind != "JobSet" || outer->api_version != jobset::kApiVersion) return std::nullopt;
+  return GangKey{kube::Namespace(job), outer->uid, NumberMark(job, jobset::kAttempt).value_or(0)};
+}
+
 GangKey KeyOfGang(const crds::Gang& gang) {
   const crds::GangSpec& spec = gang.spec;
   if (!spec.group.empty()) return KeyOfGroup(gang.ns, spec.group);

@@ -40,6 +40,9 @@ Membership MembershipOf(const kube::Json& pod);
 std::optional<GangKey> GangOfOwner(const kube::Json& owner);
 // The same, also of owners that make several gangs.
 std::vector<GangKey> GangsOfOwner(const kube::Json& owner);
+// The gang of a JobSet that such a Job makes pods of, in the attempt that the Job belongs to; nothing for any other
+// object.
+std::optional<GangKey> GangOfChildJob(const kube::Json& job);
 GangKey KeyOfGang(const crds::Gang& gang);
 GangKey KeyOfGangObject(const kube::Json& object);  // the same, of one that nobody has checked
 

@@ -297,7 +297,8 @@ void SetSurplusAside(GangMembers& members, const OwnerLayout& layout, std::vecto
   });
 }
 
-void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner, const ReadPods& pods) {
+void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner, const ReadPods& pods,
+             const std::vector<PodPtr>& jobs) {
   std::vector<Member> live;
   for (std::size_t i = 0; i < pods.objects.size(); ++i) {
     const PodPtr& pod = pods.objects[i];
@@ -316,7 +317,8 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* 
   SetOldAttemptAside(members, layout, owner, live);
   SetSurplusAside(members, layout, live);
   if (owner != nullptr) {
-    for (const int rank : ReadRanksDone(*owner, members.spec.pods)) members.done[std::size_t(rank)] = true;
+    for (const int rank : ReadRanksDone(*owner, members.spec.pods, jobs))
+      members.done[std::size_t(rank)] = true;
   }
   if (members.ranks.empty()) {
     members.unranked = std::move(live);
@@ -372,12 +374,13 @@ bool GangMembers::Preempts() const {
 }
 
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadPods& pods, Mode mode,
-                        const crds::GangSpec* before) {
+                        const crds::GangSpec* before,
+                        const std::vector<std::shared_ptr<const kube::Json>>& jobs) {
   GangMembers members;
   members.key = key;
   OwnerLayout layout;
   ReadOwner(members, layout, owner, pods.objects);
-  SeatAll(members, layout, owner, pods);
+  SeatAll(members, layout, owner, pods, jobs);
   if (members.owner_state == OwnerState::kScaledDown && (members.seen() > 0 || !members.unranked.empty())) {
     members.owner_state = OwnerState::kActive;  // a rolling update has more groups for a while
   }

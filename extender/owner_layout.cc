@@ -227,10 +227,16 @@ void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube
   CheckPods(layout, "the gang");
 }
 
-std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods) {
-  std::set<int> done;
-  if (kube::StringAt(owner, {"kind"}) != kube::kJobs.kind) return done;
-  const std::string text = kube::StringAt(owner, {"status", "completedIndexes"});
+JobDone ReadJobDone(const kube::Json& job) {
+  if (kube::StringAt(job, {"kind"}) != kube::kJobs.kind || kube::DeletionTimestamp(job)) return {};
+  return {kube::StringAt(job, {"status", "completedIndexes"}), ConditionTrue(job, "Complete")};
+}
+
+namespace {
+
+// "0-3,7": those below `pods`.
+std::set<int> ReadIndexes(const std::string& text, std::int64_t pods) {
+  std::set<int> indexes;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at < end) {
@@ -238,11 +244,43 @@ std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods) {
     const char* const dash = std::find(at, comma, '-');
     const auto first = ReadIndex(at, dash), last = dash == comma ? first : ReadIndex(dash + 1, comma);
     if (first && last) {
-      for (std::int64_t rank = *first; rank <= std::min(*last, pods - 1); ++rank) done.insert(int(rank));
+      for (std::int64_t index = *first; index <= std::min(*last, pods - 1); ++index)
+        indexes.insert(int(index));
     }
     at = comma == end ? end : comma + 1;
   }
-  return done;
+  return indexes;
+}
+
+// As its pods, a Job carries the marks that say which of the owner's it is.
+std::set<int> ReadRanksDoneOf(const OwnerLayout& layout, const kube::Json& job) {
+  std::set<int> ranks;
+  if (layout.segment_mark.empty() || layout.job_mark.empty()) return ranks;
+  const RankSegment* segment = layout.SegmentOf(job);
+  const auto number = NumberMark(job, layout.job_mark);
+  if (segment == nullptr || !number || *number >= segment->jobs) return ranks;
+  const JobDone done = ReadJobDone(job);
+  const std::string last = std::to_string(std::max<std::int64_t>(segment->pods_per_job - 1, 0));
+  for (const int index : ReadIndexes(done.all ? "0-" + last : done.indexes, segment->pods_per_job)) {
+    ranks.insert(int(segment->first + *number * segment->pods_per_job + index));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods,
+                            const std::vector<std::shared_ptr<const kube::Json>>& jobs) {
+  if (kube::StringAt(owner, {"kind"}) == kube::kJobs.kind) {
+    return ReadIndexes(kube::StringAt(owner, {"status", "completedIndexes"}), pods);
+  }
+  std::set<int> ranks;
+  if (jobs.empty()) return ranks;
+  const OwnerLayout layout = ReadLayout(owner);
+  if (layout.refusal) return ranks;
+  for (const auto& job : jobs) ranks.merge(ReadRanksDoneOf(layout, *job));
+  ranks.erase(ranks.lower_bound(int(std::min<std::int64_t>(pods, crds::kMaxPods))), ranks.end());
+  return ranks;
 }
 
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key) {

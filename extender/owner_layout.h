@@ -69,9 +69,21 @@ void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube
 // Whether a template of the owner's, at this path, makes pods of the gang.
 bool WantsGang(const kube::Json& object, kube::Path pod_template);
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key);
-// Ranks below `pods` that have succeeded by the owner's own word, whether or not their pods are still there: a Job's
-// status.completedIndexes ("0-3,7"), which lasts through suspension. No other owner says it. What cannot be read
-// is left out: a rank that is not known to be done keeps its slot.
-std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods);
+
+// What a Job says of its pods that have succeeded: status.completedIndexes ("0-3,7"), which lasts through suspension. A
+// Job that is complete makes no pods any more, also where its successPolicy was content with some of them. Nothing of a
+// Job that is being deleted: who made it makes it anew, with all its pods.
+struct JobDone {
+  std::string indexes;
+  bool all = false;
+  bool any() const { return all || !indexes.empty(); }
+  friend bool operator==(const JobDone&, const JobDone&) = default;
+};
+JobDone ReadJobDone(const kube::Json& job);
+// Ranks below `pods` that have succeeded by the word of their owner, whether or not their pods are still there: of a
+// Job by its own, of a JobSet by that of the Jobs that it made in this attempt, `jobs`. No other owner says it. What
+// cannot be read is left out: a rank that is not known to be done keeps its slot.
+std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods,
+                            const std::vector<std::shared_ptr<const kube::Json>>& jobs = {});
 
 }  // namespace heddle::extender

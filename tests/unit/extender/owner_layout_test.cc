@@ -240,6 +240,66 @@ TEST(RanksDone, AreAJobsCompletedIndexes) {
   EXPECT_THAT(ReadRanksDone(test::IndexedJob(2), 2), IsEmpty());
 }
 
+// A Job of a JobSet of two kinds of Jobs, "a" of 2 × 3 pods and "b" of 1 × 2, behind one that is no part of the gang.
+std::shared_ptr<const Json> JobOf(const char* replicated, const char* number, Json status) {
+  Json job = test::IndexedJob(3, std::string("job-") + replicated + number);
+  job["metadata"]["labels"] = {{jobset::kReplicatedJob, replicated}, {jobset::kJobIndex, number}};
+  job["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", jobset::kApiVersion},
+                                                     {"kind", "JobSet"},
+                                                     {"name", "train"},
+                                                     {"uid", "owner-uid"},
+                                                     {"controller", true}}});
+  job["status"] = std::move(status);
+  return test::Share(std::move(job));
+}
+std::set<int> DoneOf(const std::vector<std::shared_ptr<const Json>>& jobs, std::int64_t pods = 8) {
+  const auto replicated = [](const char* name, int replicas, int size) {
+    Json one{{"name", name}, {"replicas", replicas}};
+    one["template"]["spec"] = {{"completionMode", "Indexed"}, {"completions", size}, {"parallelism", size}};
+    if (std::string_view(name) != "driver") {
+      one["template"]["spec"]["template"]["metadata"]["annotations"] = {
+          {std::string(crds::keys::kParallelism), "tp=8,dp=8"}};
+    }
+    return one;
+  };
+  const Json set =
+      Owner("jobset.x-k8s.io/v1alpha2", "JobSet",
+            {{"replicatedJobs",
+              Json::array({replicated("driver", 1, 1), replicated("a", 2, 3), replicated("b", 1, 2)})}});
+  return ReadRanksDone(set, pods, jobs);
+}
+
+TEST(RanksDone, OfAJobSetAreThoseThatItsJobsSay) {
+  using testing::ElementsAre;
+  const Json complete{{"conditions", Json::array({{{"type", "Complete"}, {"status", "True"}}})}};
+  EXPECT_THAT(DoneOf({}), IsEmpty());
+  EXPECT_THAT(
+      DoneOf({JobOf("a", "0", {{"completedIndexes", "1"}}), JobOf("a", "1", {{"completedIndexes", "0-1"}})}),
+      ElementsAre(1, 3, 4));
+  EXPECT_THAT(DoneOf({JobOf("b", "0", complete)}), ElementsAre(6, 7))
+      << "its successPolicy asked for no more";
+  EXPECT_THAT(DoneOf({JobOf("b", "0", complete)}, 7), ElementsAre(6));
+  for (const auto& other :
+       {JobOf("driver", "0", complete), JobOf("c", "0", complete), JobOf("a", "2", complete),
+        JobOf("a", "x", complete), JobOf("a", "0", {{"completedIndexes", "3-5"}})}) {
+    EXPECT_THAT(DoneOf({other}), IsEmpty()) << *other;
+  }
+  Json leaving = *JobOf("a", "0", complete);
+  leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  EXPECT_THAT(DoneOf({test::Share(leaving)}), IsEmpty()) << "it is made anew, with all its pods";
+}
+
+TEST(GangOfChildJob, IsOfTheJobSetsAttemptThatTheJobWasMadeIn) {
+  Json job = *JobOf("a", "0", Json::object());
+  EXPECT_EQ(GangOfChildJob(job), (GangKey{"train", "owner-uid", 0}));
+  job["metadata"]["labels"][std::string(jobset::kAttempt)] = "2";
+  EXPECT_EQ(GangOfChildJob(job), (GangKey{"train", "owner-uid", 2}));
+  job["metadata"]["ownerReferences"][0]["kind"] = "CronJob";
+  EXPECT_EQ(GangOfChildJob(job), std::nullopt);
+  job["metadata"].erase("ownerReferences");
+  EXPECT_EQ(GangOfChildJob(job), std::nullopt) << "people can write any label";
+}
+
 TEST(GangOfOwner, WhatAnotherOwnerMadeIsNoGangAlone) {
   Json launcher = Owner("batch/v1", "Job", Json::object());
   EXPECT_TRUE(GangOfOwner(launcher));

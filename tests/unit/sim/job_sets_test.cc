@@ -83,6 +83,58 @@ TEST_F(Scene, AJobSetThatRestartsIsPlannedAnewWhilePodsOfTheAttemptBeforeLeave) 
   EXPECT_THAT(Broken(), testing::IsEmpty());
 }
 
+// The first pod succeeds and goes, and only its Job says so from then on.
+void FinishFirst(World& world) {
+  const PodRow first = PodRows(world.server()).front();
+  world.server().Edit(kube::kPods, first.key, [](Json& pod) { pod["status"]["phase"] = "Succeeded"; });
+  const auto said = [&] {
+    bool found = false;
+    world.server().Visit(kube::kJobs, [&](const Json& job) {
+      found = found || (kube::Uid(job) == first.owner &&
+                        kube::StringAt(job, {"status", "completedIndexes"}) == std::to_string(first.index));
+    });
+    return found;
+  };
+  ASSERT_TRUE(world.Until(said, seconds(10)));
+  world.jobs().DeletePod(first.key, "somebody tidies up");
+}
+
+// Seeds 166 and 186: the gang waited for that pod for ever.
+TEST_F(Scene, ARankThatIsDoneIsNotWaitedForWhenItsPodAndThePlanAreGone) {
+  world_.job_sets().Submit({.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .sets = 2});
+  ASSERT_TRUE(world_.Until([&] { return Summary() == "Running 4/4"; }, minutes(2))) << Summary();
+  ASSERT_NO_FATAL_FAILURE(FinishFirst(world_));
+  const Json gang = world_.server().All(extender::kGangs).front();
+  world_.server().Remove(extender::kGangs, kube::KeyOf(gang));
+  EXPECT_TRUE(world_.Until([&] { return Summary() == "Running 4/4"; }, minutes(2))) << Summary();
+  EXPECT_NE(kube::Uid(world_.server().All(extender::kGangs).front()), kube::Uid(gang));
+  EXPECT_EQ(PodRows(world_.server()).size(), 3u);
+  world_.kubelets().LetAllEnd();
+  world_.kubelets().Kick();
+  EXPECT_TRUE(world_.Until([&] { return IsFinishedSet(Set()); }, minutes(2)));
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+}
+
+TEST(DoneRank, OfAJobSetGivesItsNodeAwayAlsoWhenItsPodIsDeleted) {
+  Simulation simulation(1);
+  World world(simulation, {.cluster = "su:1 node:2 gpu:8 nic:8 rail:8 spine:2"}, {});
+  const auto summary = [&world](const std::string& job) {
+    std::string found;
+    world.server().Visit(extender::kGangs, [&](const Json& gang) {
+      if (kube::StringAt(gang, {"spec", "owner", "name"}) == job)
+        found = kube::StringAt(gang, {"status", "summary"});
+    });
+    return found;
+  };
+  world.job_sets().Submit({.name = "train", .pods = 2, .parallelism = "tp=8,dp=2", .sets = 2});
+  ASSERT_TRUE(world.Until([&] { return summary("train") == "Running 2/2"; }, minutes(2))) << summary("train");
+  ASSERT_NO_FATAL_FAILURE(FinishFirst(world));
+  world.jobs().Submit({.name = "next", .pods = 1, .parallelism = "tp=8"});
+  EXPECT_TRUE(world.Until([&] { return summary("next") == "Running 1/1"; }, minutes(2))) << summary("next");
+  EXPECT_EQ(summary("train"), "Running 2/2");
+  EXPECT_TRUE(world.checks().violations().empty());
+}
+
 TEST_F(Scene, APodIsLetGoOnlyWhenItsQueueHasLetItGo) {
   world_.jobs().Submit(
       {.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .runs = seconds(10), .queued = true});
