@@ -5,6 +5,8 @@
 #include <limits>
 #include <tuple>
 
+#include "extender/slot_faults.h"
+
 namespace heddle::extender {
 namespace {
 
@@ -93,6 +95,20 @@ int Distance(const topology::Fabric& fabric, NodeId home, NodeId node) {
   return a.unit != kNone && a.unit == b.unit ? 2 : 3;
 }
 
+// By node, worse last: one whose hardware a person would be told of as the gang's, and one that nobody can use.
+std::vector<int> Blemishes(const FabricView& view) {
+  const auto& nodes = view.fabric->nodes;
+  std::vector<int> blemishes(nodes.size(), 0);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (!view.state.usable(NodeId(n))) {
+      blemishes[n] = 2;
+    } else if (IsFaulty(nodes[n].node)) {
+      blemishes[n] = 1;
+    }
+  }
+  return blemishes;
+}
+
 }  // namespace
 
 bool NeedsNoRoom(const GangMembers& members, std::size_t rank) {
@@ -111,14 +127,14 @@ bool SeatDone(const FabricView& view, const GangMembers& members, std::vector<Po
   std::vector<std::uint32_t> left = OthersGpus(view, places);
   const std::vector<NodeId> homes = Homes(view, members, places);
   const NodeId roomiest = Roomiest(view);
+  const std::vector<int> blemishes = Blemishes(view);
   for (const std::size_t rank : done) {
     const NodeId home = homes[rank] == kNone ? roomiest : homes[rank];
     NodeId best = kNone;
-    std::tuple<int, bool> least;
+    std::tuple<int, int> least;
     for (std::size_t n = 0; n < left.size(); ++n) {
       if (std::popcount(left[n]) < size) continue;
-      const std::tuple<int, bool> cost{Distance(*view.fabric, home, NodeId(n)),
-                                       !view.state.usable(NodeId(n))};
+      const std::tuple<int, int> cost{Distance(*view.fabric, home, NodeId(n)), blemishes[n]};
       if (best != kNone && !(cost < least)) continue;
       best = NodeId(n);
       least = cost;
