@@ -164,6 +164,18 @@ TEST_F(Seats, AreOnGpusThatNobodyGetsNow) {
   EXPECT_EQ(places[0], (placement::PodPlacement{3, 0xF0})) << "rather where others run than where nobody can";
 }
 
+TEST_F(Seats, AreOnNodesWithoutAFaultWhereThereAreSome) {
+  topology::Fabric faulty = *snapshot.fabrics[0].fabric;
+  faulty.nodes[0].node.gpus[7].healthy = false;
+  std::vector<placement::NodeState> states = snapshot.fabrics[0].state.nodes();
+  states[0].free_gpus = 0x0F;
+  const auto fabric = std::make_shared<const topology::Fabric>(std::move(faulty));
+  snapshot.fabrics.clear();
+  snapshot.fabrics.push_back({fabric, placement::ClusterState(fabric, states)});
+  ASSERT_TRUE(Seat(2));
+  EXPECT_EQ(places[0], (placement::PodPlacement{3, 0x30}));
+}
+
 TEST_F(Seats, AreNowhereWhereEveryOtherGpuIsFree) {
   placement::NodeState usable = snapshot.fabrics[0].state.node(2);
   usable.unusable.clear();
