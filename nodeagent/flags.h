@@ -61,6 +61,8 @@ struct Flags {
   std::string lossless = "observe", qos_dir;
   double lossless_interval_s = 30, lossless_drain_s = 15, lossless_settle_s = 10, lossless_patience_s = 1800;
 
+  // It answers a person and exits, or goes on until Ctrl-C: no daemon.
+  bool AnswersOnce() const { return print || !nccl_topo.empty() || !record_to.empty() || !qos.empty(); }
   LeafPaths Paths() const { return {lldpd_socket, labels_file}; }
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
   std::string PodResources() const {
@@ -73,6 +75,23 @@ struct Flags {
     return machine.empty() ? DevicePluginsFolder(kPodResourcesSocket) : std::string();
   }
 };
+
+// Why these cannot all be done, as a sentence: what would be left out in silence. Empty: they can.
+inline std::string WhyNotTogether(const Flags& flags) {
+  const int verbs = int(flags.print) + int(!flags.nccl_topo.empty()) + int(!flags.record_to.empty()) +
+                    int(!flags.qos.empty());
+  if (verbs > 1) return "--print, --nccl-topo, record and qos each do their work and end: give one of them";
+  if (flags.follow && flags.output == "yaml")
+    return "--follow prints a line for each change, and YAML has no lines: give -o text or -o json";
+  if (!flags.print && flags.output != "text")
+    return "-o says how --print prints, which is not asked for: add --print, or for qos show give -o behind "
+           "it";
+  if (flags.AnswersOnce() && flags.listen)
+    return "--listen is for the agent that publishes: --print, --nccl-topo, record and qos serve no metrics; "
+           "leave "
+           "it out";
+  return {};
+}
 
 // What the flags say of the device plugin; nothing where this agent is none.
 inline std::optional<NodeDevicesOptions> DevicesOf(const Flags& flags, GrantSource* kubelet) {

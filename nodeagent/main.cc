@@ -95,6 +95,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (!flags.probe.empty()) return nodeagent::ServeNvml(flags.probe);
+  if (const std::string why = nodeagent::WhyNotTogether(flags); !why.empty())
+    return nodeagent::Refuse(why, 2);
+  const auto fail = [&flags](const base::Error& error) {
+    return flags.AnswersOnce() ? nodeagent::Refuse(error.message, 1) : Failed(error);
+  };
   spdlog::set_default_logger(spdlog::stderr_logger_mt("heddle-nodeagent"));
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   const std::stop_token stop = signals.Wait([print = flags.print, once = record->parsed()](int signal) {
@@ -105,9 +110,9 @@ int main(int argc, char** argv) {
   base::SystemClock clock;
   const base::DiskFileTree root("/"), recorded(flags.machine);
   const auto uncabled = nodeagent::UncabledPorts::Parse(flags.uncabled);
-  if (!uncabled) return Failed(uncabled.error().In("--uncabled"));
+  if (!uncabled) return fail(uncabled.error().In("--uncabled"));
   const auto storage = nodeagent::StorageNics::Parse(flags.storage);
-  if (!storage) return Failed(storage.error().In("--storage"));
+  if (!storage) return fail(storage.error().In("--storage"));
   const bool live = flags.machine.empty();
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
@@ -116,14 +121,14 @@ int main(int argc, char** argv) {
                                                flags.Paths(), flags.scrub, *uncabled, *storage)
                            : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub,
                                                     flags.record_to, *uncabled, *storage);
-    return done ? 0 : Failed(done.error());
+    return done ? 0 : fail(done.error());
   }
   auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.Paths(),
                                             *uncabled, *storage)
                       : nodeagent::OpenRecorded(recorded, flags.machine, flags.node, *uncabled, *storage);
-  if (!machine) return Failed(machine.error());
+  if (!machine) return fail(machine.error());
   const auto once = nodeagent::ServeOnce(live ? root : recorded, *machine, flags, live, stop);
-  if (!once || *once) return once ? 0 : Failed(once.error());
+  if (!once || *once) return once ? 0 : fail(once.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
   if (flags.print && !flags.follow)
     return nodeagent::PrintNode(live ? root : recorded, *machine, kubelet.get(), flags, clock, stop)

@@ -12,6 +12,11 @@
 
 namespace heddle::nodeagent {
 
+int Refuse(const std::string& why, int code) {
+  std::fprintf(stderr, "heddle-nodeagent: %s\n", why.c_str());
+  return code;
+}
+
 bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,
                base::Clock& clock, const std::stop_token& stop) {
   const auto grants = ReadOnce(kubelet, flags.pod_resources.has_value(), stop);

@@ -12,6 +12,9 @@
 
 namespace heddle::nodeagent {
 
+// Says on stderr why not, to the person who asked and not as a line of a log; returns `code`.
+int Refuse(const std::string& why, int code);
+
 // --print: the NodeTopology of one look, to standard output, as text for people (ticket.h) or as the object. `files`
 // are the machine's; `kubelet` may be null. False where `stop` ended it.
 bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,

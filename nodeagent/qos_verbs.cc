@@ -129,7 +129,7 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   if (flags.qos == "watch") {
     if (live) return Watch(ports, *io, stop);
     return base::Fail(base::Code::kInvalid,
-                      "a recorded machine does not change: qos watch is for a live one");
+                      "a recorded machine does not change: qos watch is for a live one, without --machine");
   }
   if (flags.qos_output != "table") {
     const RecordedQosPorts recorded = RecordQos(*io, ports);

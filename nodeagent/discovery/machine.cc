@@ -83,6 +83,13 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
   } else if (text.error().code != base::Code::kNotFound) {
     return base::Fail(text.error().In(folder));
   }
+  if (!text && node.empty()) {
+    return base::Fail(
+        base::Code::kNotFound,
+        fmt::format("{}: there is no recording, as it has no machine.yaml (heddle-nodeagent record DIR "
+                    "makes one); to take the folder all the same, give --node NAME",
+                    folder));
+  }
   if (!node.empty()) identity.node = std::move(node);
   if (uncabled == UncabledPorts()) {
     ASSIGN_OR_RETURN(uncabled, UncabledPorts::Parse(identity.uncabled), folder + "/machine.yaml: uncabled");
