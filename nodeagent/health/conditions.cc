@@ -341,8 +341,10 @@ Condition PcieLinksFull(const std::vector<std::string>& faults) {
 Condition LinksUp(const topology::Node& node) {
   const int best = BestGbps(node);
   std::vector<std::string> down, slow, unknown;
+  bool efa = false;
   for (const Nic& nic : node.nics) {
     if (nic.role != NicRole::kCompute) continue;
+    efa = efa || nic.transport == topology::Transport::kEfa;
     for (const NicPort& port : nic.ports) {
       if (!Silence(port).empty()) unknown.push_back(fmt::format("{} {}", PortName(nic, port), Silence(port)));
       if (port.state == LinkState::kDown) down.push_back(PortName(nic, port) + " is down");
@@ -356,7 +358,9 @@ Condition LinksUp(const topology::Node& node) {
     return NotKnown(kLinksUp, "Unread", "the state of no compute port is known");
   if (down.empty() && slow.empty() && !unknown.empty()) return NotKnown(kLinksUp, "Unread", Join(unknown));
   if (down.empty() && slow.empty())
-    return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
+    return Make(kLinksUp, true, "AllUp",
+                fmt::format("all compute ports run at {} Gb/s{}", best,
+                            efa ? ", as EFA's driver says whatever its link does" : ""));
   const bool any_down = !down.empty();
   down.insert(down.end(), slow.begin(), slow.end());
   down.insert(down.end(), unknown.begin(), unknown.end());

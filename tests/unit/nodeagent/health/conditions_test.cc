@@ -85,6 +85,18 @@ Observation Leafless(std::initializer_list<topology::Transport> transports) {
   return seen;
 }
 
+TEST(LinksUp, SaysWhoseWordItIsOverEfa) {
+  for (const auto& [transport, message] :
+       {std::pair(topology::Transport::kEfa,
+                  "all compute ports run at 400 Gb/s, as EFA's driver says whatever its link does"),
+        std::pair(topology::Transport::kInfiniBand, "all compute ports run at 400 Gb/s")}) {
+    Observation seen = Leafless({transport});
+    seen.node.nics[0].ports[0].rate_gbps = 400;
+    EXPECT_EQ(ConditionOf(seen, kLinksUp).status, crds::ConditionStatus::kTrue);
+    EXPECT_EQ(ConditionOf(seen, kLinksUp).message, message);
+  }
+}
+
 TEST(LeavesKnown, IsUnknownWhereEveryPortIsDown) {
   Observation seen = Leafless({topology::Transport::kRoce, topology::Transport::kRoce});
   for (topology::Nic& nic : seen.node.nics) nic.ports.at(0).state = topology::LinkState::kDown;
