@@ -31,6 +31,19 @@ std::uint32_t SequenceOf(std::string_view datagram) {
   return sequence;
 }
 
+// Each path holds 0, and what the records say, which are one byte that names a file and what it holds, ended by 0x1e.
+void WriteRecords(std::string_view bytes, const std::vector<std::string>& paths,
+                  test::MemoryFileTree& files) {
+  for (const std::string& path : paths) files.Write(path, "0\n");
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\x1e');
+    const std::string_view record = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (!record.empty())
+      files.Write(paths[std::uint8_t(record.front()) % paths.size()], std::string(record.substr(1)));
+  }
+}
+
 }  // namespace
 
 // Whatever a driver answers can be published, and a lossless port can be made of it.
@@ -92,8 +105,7 @@ bool QosJournal(std::string_view bytes) {
 }
 
 // The files of mlx5's congestion control, of the vendor's driver where the first byte is odd, else of the kernel's, and
-// those by which a writer is known. Records of one byte that names a file and what it holds, ended by 0x1e. What is
-// read of them can be published.
+// those by which a writer is known. What is read of them can be published.
 bool QosFiles(std::string_view bytes) {
   const bool vendor = !bytes.empty() && (std::uint8_t(bytes.front()) & 1U) != 0;
   bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 1));
@@ -113,14 +125,7 @@ bool QosFiles(std::string_view bytes) {
       paths.push_back(kernel + name);
   }
   test::MemoryFileTree files;
-  for (const std::string& path : paths) files.Write(path, "0\n");
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\x1e');
-    const std::string_view record = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    if (!record.empty())
-      files.Write(paths[std::uint8_t(record.front()) % paths.size()], std::string(record.substr(1)));
-  }
+  WriteRecords(bytes, paths, files);
   const QosPort port{"mlx5_0:1", "mlx5_0", 1, "eth2", "0000:17:00.0", "mlx5_core"};
   QosReading reading;
   ReadCongestion(files, port, reading);
@@ -131,6 +136,34 @@ bool QosFiles(std::string_view bytes) {
   const std::string writer = LikelyWriterOf(files, std::nullopt, lossless::Setting::kPfc);
   CHECK(writer == "lldpad" || writer == "manual");
   return reading.have.dcqcn.has_value();
+}
+
+// What debugfs has of Broadcom's congestion control. Each setting is read or has a reason, and can be published.
+bool BnxtFiles(std::string_view bytes) {
+  const std::string folder = "sys/kernel/debug/bnxt_re/0000:17:00.0/cc_config/";
+  test::MemoryFileTree files;
+  WriteRecords(bytes, {folder + "enable_cc", folder + "alt_vlan_dscp", folder + "alt_vlan_pcp"}, files);
+  const QosPort port{"bnxt_re0:1", "bnxt_re0", 1, "eth2", "0000:17:00.0", "bnxt_en"};
+  QosReading reading;
+  ReadCongestion(files, port, reading);
+  const auto again = crds::PortSettingsFromJson(crds::ToJson(reading.have));
+  CHECK(again && *again == reading.have);
+  const int read = int(reading.have.ecn.has_value()) + int(reading.have.cnp_dscp.has_value()) +
+                   int(reading.have.cnp_priority.has_value());
+  CHECK(std::size_t(read) == reading.read_only.size());
+  CHECK(std::size_t(read) + reading.gaps.size() == 4);
+  for (const lossless::Gap& gap : reading.gaps) CHECK(!gap.reason.empty());
+  return reading.have.cnp_dscp.has_value();
+}
+
+// proc/PID/cgroup of whichever process holds a queue pair: its owner chose the names below its pod's group.
+bool PodCgroup(std::string_view bytes) {
+  const std::string uid = PodUidIn(bytes);
+  if (uid.empty()) return false;
+  CHECK(uid.size() >= 32 && uid.size() <= 36);
+  CHECK(uid.find_first_not_of("0123456789abcdef-") == std::string::npos);
+  CHECK(PodUidIn("0::/kubepods/pod" + uid + "/x\n") == uid);
+  return true;
 }
 
 }  // namespace heddle::fuzz

@@ -1,6 +1,7 @@
 // What the node agent hears besides files of sysfs: drivers, the kernel, the kubelet, a supplied topology.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,11 +10,16 @@
 #include "nodeagent/discovery/discovery.h"
 #include "nodeagent/gpu/amd_gpus.h"
 #include "nodeagent/grants/pod_resources.h"
+#include "nodeagent/health/conditions.h"
 #include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/health/gpu_health.h"
+#include "nodeagent/health/health.h"
 #include "nodeagent/health/leaf_end.h"
 #include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/leaf/smp.h"
 #include "nodeagent/monitor/kernel_events.h"
+#include "nodeagent/nic/storage_nics.h"
+#include "nodeagent/nic/uncabled.h"
 #include "nodeagent/publish/report.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/fake_clock.h"
@@ -319,6 +325,56 @@ bool NcclSource(std::string_view bytes) {
     (void)json.dump();
   }
   return true;
+}
+
+// --uncabled and --storage, or what machine.yaml of a recording has in their place.
+bool DevicePatterns(std::string_view bytes) {
+  const auto ports = UncabledPorts::Parse(bytes);
+  if (Read(ports)) {
+    const auto again = UncabledPorts::Parse(ports->text());
+    CHECK(again && *again == *ports);
+    (void)ports->Naming("mlx5_0", 1);
+  }
+  const auto nics = StorageNics::Parse(bytes);
+  if (Read(nics)) {
+    const auto again = StorageNics::Parse(nics->text());
+    CHECK(again && *again == *nics);
+    (void)nics->Naming("rdmap16s27");
+  }
+  return (ports && !ports->text().empty()) || (nics && !nics->text().empty());
+}
+
+// The sentences in a NodeTopology that somebody else may have written: why a GPU is unhealthy, then, behind 0x1e, what
+// stands against NVLinks. An agent that starts goes on from them.
+bool PublishedHealth(std::string_view bytes) {
+  const std::size_t cut = std::min(bytes.find('\x1e'), bytes.size());
+  crds::NodeTopologyStatus published;
+  topology::Gpu gpu;
+  gpu.pci = "0000:1b:00.0";
+  gpu.uuid = "GPU-1";
+  gpu.healthy = false;
+  gpu.unhealthy_reason = bytes.substr(0, cut);
+  published.node.gpus.push_back(gpu);
+  crds::Condition condition;
+  condition.type = std::string(kNvlinkHealthy);
+  condition.status = crds::ConditionStatus::kFalse;
+  condition.message = bytes.substr(std::min(cut + 1, bytes.size()));
+  published.conditions.push_back(condition);
+  GpuHealth gpus;
+  gpus.Restore(published);
+  LinkHealth links;
+  NvlinkHealth nvlinks;
+  RestoreHealth(published, links, nvlinks);
+  Observation seen;
+  seen.node = published.node;
+  seen.node.gpus[0].healthy = true;
+  seen.node.gpus[0].unhealthy_reason.clear();
+  gpus.Look(seen, base::MonotonicTime(std::chrono::hours(1)), base::WallTime(std::chrono::hours(500'000)));
+  gpus.Apply(seen);
+  ApplyHealth({}, &nvlinks, seen);
+  CHECK(seen.node.gpus[0].healthy == seen.node.gpus[0].unhealthy_reason.empty());
+  for (const crds::Condition& one : ConditionsOf(seen)) CHECK(one.message.size() <= 1024);
+  return !seen.node.gpus[0].healthy;
 }
 
 }  // namespace heddle::fuzz

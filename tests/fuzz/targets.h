@@ -56,6 +56,10 @@ bool RdmaNetlink(std::string_view bytes);
 bool QosYaml(std::string_view bytes);
 bool QosJournal(std::string_view bytes);
 bool QosFiles(std::string_view bytes);
+bool BnxtFiles(std::string_view bytes);
+bool PodCgroup(std::string_view bytes);
+bool DevicePatterns(std::string_view bytes);
+bool PublishedHealth(std::string_view bytes);
 bool Smp(std::string_view bytes);
 bool Pma(std::string_view bytes);
 bool LeafCounters(std::string_view bytes);
@@ -66,7 +70,7 @@ bool GnmiAnswer(std::string_view bytes);
 bool GnmiJson(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 41> kTargets{{
+inline constexpr std::array<Target, 45> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -101,6 +105,10 @@ inline constexpr std::array<Target, 41> kTargets{{
     {"qos_yaml", QosYaml},
     {"qos_journal", QosJournal},
     {"qos_files", QosFiles},
+    {"bnxt_files", BnxtFiles},
+    {"pod_cgroup", PodCgroup},
+    {"device_patterns", DevicePatterns},
+    {"published_health", PublishedHealth},
     {"smp", Smp},
     {"pma", Pma},
     {"leaf_counters", LeafCounters},
