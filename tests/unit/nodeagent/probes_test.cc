@@ -1,5 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <set>
+#include <string>
+#include <system_error>
+
 #include "faulty_files.h"
 #include "nodeagent/nic/exclusion.h"
 #include "nodeagent/nic/net_probe.h"
@@ -351,6 +356,30 @@ TEST(Exclusion, NeedsEvidence) {
       IsDownByDesign({LinkState::kDown, true, false, true}));  // RoCE says Disabled of a pulled cable
   EXPECT_FALSE(IsDownByDesign({LinkState::kDown, true, true, false}));  // the only port
   EXPECT_TRUE(IsDownByDesign({LinkState::kDown, true, true, true}));
+}
+
+// What the kernel of whoever runs this has in a folder; none where it has no such folder.
+std::set<std::string> NamesIn(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+// Recorded and made machines have what their makers thought of. This one has what it has.
+TEST(ThisVeryHost, HasTheDevicesThatItsKernelShows) {
+  const base::DiskFileTree root("/");
+  std::set<std::string> found;
+  for (const auto& [address, device] : ProbePci(root).devices) found.insert(address);
+  EXPECT_EQ(found, NamesIn("/sys/bus/pci/devices"));
+  const RdmaReadings rdma = RdmaProbe(root).Read();
+  const std::set<std::string> shown = NamesIn("/sys/class/infiniband");
+  std::set<std::string> counted, told;
+  for (const RdmaDevice& device : rdma.devices) counted.insert(device.name);
+  for (const Exclusion& excluded : rdma.excluded) told.insert(excluded.device);
+  for (const std::string& name : shown) EXPECT_TRUE(counted.contains(name) || told.contains(name)) << name;
+  for (const std::string& name : counted) EXPECT_TRUE(shown.contains(name)) << name;
 }
 
 }  // namespace
