@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/cut_utf8.h"
 #include "lossless/unproved.h"
 
 namespace heddle::nodeagent {
@@ -139,13 +140,11 @@ std::optional<crds::Condition> LosslessCondition(const LosslessReadings& reading
     const bool unknown = worst == LosslessState::kUnknown || worst == LosslessState::kPending;
     condition.status = unknown ? crds::ConditionStatus::kUnknown : crds::ConditionStatus::kFalse;
     condition.message = fmt::format("{}", fmt::join(sentences, "; "));
-    if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
-  } else if (condition.message.size() > kMaxMessage) {
-    condition.message.resize(kMaxMessage);
   } else if (none) {
     condition.reason = "NotApplicable";
     condition.message = fmt::format("{}: {}", PortsText(sorted.front().ports), sorted.front().reason);
   }
+  condition.message = base::CutUtf8(condition.message, kMaxMessage);
   return condition;
 }
 
