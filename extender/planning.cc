@@ -5,10 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "base/counted.h"
 #include "crds/gpu_indexes.h"
 #include "extender/compute_domain.h"
-#include "extender/done_seats.h"
 #include "extender/node_constraints.h"
 #include "placement/fabric_choice.h"
 
@@ -64,8 +62,7 @@ class RequestBuilder {
     return pod;
   }
 
-  // A rank that is done needs a place in the arithmetic only. Where there is room, it is planned like the others, whose
-  // groups are then laid out as if it were there; see WithoutDone for where there is none.
+  // A rank that is done needs a place in the arithmetic only.
   placement::PodRequest Finished() const { return {.gpus = members_.spec.gpus_per_pod}; }
 
   std::uint32_t Allowed(const kube::Json& pod) {
@@ -149,32 +146,6 @@ PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
   return planned;
 }
 
-// The same gang with the ranks that are done where they cost nobody a GPU; nothing where that cannot be.
-std::optional<placement::GangRequest> WithoutDone(const FabricView& view, const GangMembers& members,
-                                                  placement::GangRequest request) {
-  std::vector<placement::PodPlacement> places;
-  places.reserve(request.pods.size());
-  for (const placement::PodRequest& pod : request.pods) {
-    places.push_back({pod.fixed_node.value_or(topology::kNone), pod.fixed_gpus.value_or(~0U)});
-  }
-  if (!SeatDone(view, members, places)) return std::nullopt;
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    if (!NeedsNoRoom(members, rank)) continue;
-    request.pods[rank].fixed_node = places[rank].node;
-    request.pods[rank].fixed_gpus = places[rank].gpus;
-  }
-  return request;
-}
-
-void SayWithoutDone(const GangMembers& members, placement::Plan& plan) {
-  std::size_t done = 0;
-  for (std::size_t rank = 0; rank < members.done.size(); ++rank) done += NeedsNoRoom(members, rank) ? 1 : 0;
-  plan.explanation.push_back(
-      base::Counted(done, "rank") + (done == 1 ? " is" : " are") +
-      " done, and there is no room beside the others; the rows of such ranks name GPUs "
-      "that are not the gang's");
-}
-
 void Keep(std::optional<PlanAnswer>& best, placement::FabricAnswer& known, PlanAnswer answer, int gpus) {
   placement::FabricAnswer compared{std::nullopt, gpus};
   if (const auto* plan = std::get_if<PlannedGang>(&answer))
@@ -242,15 +213,6 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
     placement::GangRequest request = builder.Build();
     if (spares == Spares::kUse) request.spares = 0;
     placement::Decision decision = placement::PlanGang(state, request);
-    if (std::holds_alternative<placement::Refusal>(decision)) {
-      if (const auto without = WithoutDone(view, members, request)) {
-        placement::Decision again = placement::PlanGang(state, *without);
-        if (auto* plan = std::get_if<placement::Plan>(&again)) {
-          SayWithoutDone(members, *plan);
-          decision = std::move(again);
-        }
-      }
-    }
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
       Keep(best, known, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
     } else {
@@ -292,7 +254,6 @@ class Standing {
   Standing(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
            const std::vector<crds::PlacedPod>& current, const std::set<std::string>& kept)
       : view_(view),
-        members_(members),
         current_(current),
         builder_(snapshot, view, members, kept),
         request_(builder_.Build()),
@@ -322,41 +283,16 @@ class Standing {
     placement::Decision decision = placement::RepairGang(state_, request_, placed_, lost);
     auto* plan = std::get_if<placement::Plan>(&decision);
     if (plan == nullptr) return builder_.Refused(std::get<placement::Refusal>(std::move(decision)));
-    return RowsOf(std::move(*plan), lost);
-  }
-
-  // The same where ranks that are done keep no slot from the lost.
-  std::optional<PlannedGang> MoveWithoutDone(const std::vector<int>& lost) {
-    std::vector<placement::PodPlacement> places = placed_;
-    for (const int rank : lost) places[std::size_t(rank)] = {};
-    if (!SeatDone(view_, members_, places)) return std::nullopt;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      if (NeedsNoRoom(members_, i)) placed_[i] = places[i];
-    }
-    placement::Decision decision = placement::RepairGang(state_, request_, placed_, lost);
-    auto* plan = std::get_if<placement::Plan>(&decision);
-    if (plan == nullptr) return std::nullopt;
-    SayWithoutDone(members_, *plan);
-    std::vector<crds::PlacedPod> done = ToRows(view_, *plan).rows;
-    PlannedGang planned = RowsOf(std::move(*plan), lost);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      if (NeedsNoRoom(members_, i)) planned.rows[i] = std::move(done[i]);
-    }
-    return planned;
-  }
-
- private:
-  // The planner moved the lost ones only, and gives the others no new substitutes.
-  PlannedGang RowsOf(placement::Plan plan, const std::vector<int>& lost) const {
-    PlannedGang planned = ToRows(view_, std::move(plan));
+    PlannedGang planned = ToRows(view_, std::move(*plan));
+    // The planner moved the lost ones only, and gives the others no new substitutes.
     for (std::size_t i = 0; i < current_.size(); ++i) {
       if (std::find(lost.begin(), lost.end(), int(i)) == lost.end()) planned.rows[i] = current_[i];
     }
     return planned;
   }
 
+ private:
   const FabricView& view_;
-  const GangMembers& members_;
   const std::vector<crds::PlacedPod>& current_;
   RequestBuilder builder_;
   placement::GangRequest request_;
@@ -388,11 +324,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::set<std::string>& kept) {
   const FabricView* view = FabricUnder(snapshot, current);
   if (view == nullptr) return NoFabric(snapshot);
-  Standing standing(snapshot, *view, members, current, kept);
-  PlanAnswer answer = standing.Move(lost);
-  if (std::holds_alternative<PlannedGang>(answer)) return answer;
-  if (auto without = standing.MoveWithoutDone(lost)) return *std::move(without);
-  return answer;
+  return Standing(snapshot, *view, members, current, kept).Move(lost);
 }
 
 std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMembers& members,
@@ -437,10 +369,7 @@ std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& m
       const auto* plan = std::get_if<placement::Plan>(&decision);
       if (plan == nullptr) continue;
       std::set<std::string> nodes;
-      for (std::size_t rank = 0; rank < plan->pods.size(); ++rank) {
-        if (NeedsNoRoom(members, rank)) continue;
-        nodes.insert(view.fabric->nodes[std::size_t(plan->pods[rank].node)].node.name);
-      }
+      for (const auto& pod : plan->pods) nodes.insert(view.fabric->nodes[std::size_t(pod.node)].node.name);
       return nodes;
     }
   }

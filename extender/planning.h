@@ -22,9 +22,8 @@ using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 
 // Plans a whole gang on each fabric and takes the best answer: a gang never spans two fabrics. Pods that are
 // already released or bound stay where they are. `kept` are nodes that wait for somebody ahead in the queue.
-// Ranks that are done are planned with the others where there is room for all, and else take none: their rows then name
-// GPUs that are others'. `spares` may be used by a gang that had its place before and lost all of it. Requires: every
-// rank has a live pod or is done, and no own reservation is in the snapshot.
+// `spares` may be used by a gang that had its place before and lost all of it. Requires: every rank has a live pod or
+// is done, and no own reservation is in the snapshot.
 enum class Spares : std::uint8_t { kLeave, kUse };
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept, Spares spares = Spares::kLeave);
