@@ -51,7 +51,9 @@ WRONG = (
     ("image.pullPolicy", "always", "value must be one of 'Always', 'IfNotPresent', 'Never'"),
     ("image.pullSecrets", [{"name": "registry"}], "at '/image/pullSecrets/0': got object, want string"),
     ("operator.resources", {"memory": "1Gi"}, "at '/operator/resources': additional properties 'memory' not allowed"),
-    ("managedResources", ["gpu"], 'managedResources[0] is "gpu": write an extended resource as it stands in a container\'s'),
+    ("managedResources", ["gpu"], 'managedResources[0] is "gpu": write nvidia.com/gpu, amd.com/gpu or heddle.dev/gpu, as it'),
+    ("managedResources", ["nvidia.com/gpu", "nvidia.com/gpu.shared"], 'managedResources[1] is "nvidia.com/gpu.shared": write'),
+    ("managedResources", ["nvidia.com/gpu", "heddle.dev/fabric"], "(heddle.dev/fabric is managed without being named)"),
     ("operator.resources.requests.memory", "128MB", 'is "128MB", which is no quantity: write 128Mi (1024 times 1024) or 128M'),
     ("agent.resources.limits.cpu", "lots", 'agent.resources.limits.cpu is "lots", which is no quantity'),
     ("monitoring.podMonitors.interval", 30, "monitoring.podMonitors.interval is 30: write a time with its unit"),
@@ -190,6 +192,16 @@ class SwitchesTest(ChartTextTestCase):
         done = self.helm("template", "heddle", CHART, values=values, check=False)
         self.assertNotEqual(done.returncode, 0, values)
         self.assertIn(sentence, done.stderr)
+
+    def test_gpus_have_the_names_that_the_programs_know(self):
+        """Of another one a gang would be held at the gate and refused as NoGpus."""
+        array = re.search(r"kGpuResources\{([^}]*)\}", (REPOSITORY / "crds" / "gpu_indexes.h").read_text())[1]
+        known = re.findall(r'"([^"]+)"', array)
+        self.assertGreaterEqual(len(known), 3)
+        self.assertTrue(self.render({"managedResources": known}))
+        said = self.helm("template", "heddle", CHART, values={"managedResources": ["example.com/gpu"]}, check=False).stderr
+        sentence = said.partition("write ")[2].partition(", as it stands")[0]
+        self.assertEqual(sorted(sentence.replace(" or ", ", ").split(", ")), sorted(known))
 
     def test_no_pattern_is_shown_to_anybody(self):
         """Helm says of one that a value does not match it, and nobody reads a regular expression."""

@@ -2,8 +2,12 @@
 {{- define "heddle.checkWords" -}}
 {{- $values := .Values }}
 {{- $resource := "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$" }}
+{{- /* kGpuResources in crds/gpu_indexes.h; of another name the extender finds no GPU in a pod (NoGpus), and it would wait for
+       ever. heddle.dev/fabric is put into the scheduler's configuration anyhow, and kube-scheduler starts with none twice. */ -}}
 {{- range $index, $one := $values.managedResources }}
-{{- include "heddle.word" (list (printf "managedResources[%d]" $index) $one $resource "an extended resource as it stands in a container's limits, such as nvidia.com/gpu") }}
+{{- if not (has $one (list "amd.com/gpu" "heddle.dev/gpu" "nvidia.com/gpu")) }}
+{{- fail (printf "managedResources[%d] is %s: write nvidia.com/gpu, amd.com/gpu or heddle.dev/gpu, as it stands in a container's limits; Heddle takes nothing else for a GPU, and pods that ask for it would wait for ever (heddle.dev/fabric is managed without being named)" $index (toJson $one)) }}
+{{- end }}
 {{- end }}
 {{- with $values.agent.infiniband.resource }}
 {{- include "heddle.word" (list "agent.infiniband.resource" . $resource "a resource as the device plugin calls it, such as rdma/hca_shared_devices_a") }}
