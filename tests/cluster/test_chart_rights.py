@@ -141,8 +141,8 @@ ROLES = {
                  "observe elsewhere")),
     ("Role", "heddle-scheduler"): (
         # The rest of its rights are Kubernetes' own roles, which grow with each version.
-        Use(LEASES, "create", "", "kube-scheduler's own election, by client-go"),
-        Use(f"{LEASES}@heddle-scheduler", "get update", "", "kube-scheduler's own election, by client-go")),
+        Use(LEASES, "create", "", "kube-scheduler's own election, by client-go", "place"),
+        Use(f"{LEASES}@heddle-scheduler", "get update", "", "kube-scheduler's own election, by client-go", "place")),
 }
 # The accounts of commands that end, and what people read: the tests that hold their roles to a list.
 ELSEWHERE = {
@@ -201,7 +201,9 @@ class NothingToSpareTest(ChartTextTestCase):
             objects = self.objects(values)
             for (kind, name), uses in ROLES.items():
                 with self.subTest(values=values, role=f"{kind} {name}"):
-                    there, wanted = granted(named(objects, kind, name)), used(uses, on)
+                    wanted = used(uses, on)
+                    # A role of nothing is none.
+                    there = granted(named(objects, kind, name)) if wanted or name in names(objects, kind) else set()
                     self.assertEqual(sorted(there - wanted), [], "no call takes it: out of rbac.yaml, or name the call")
                     self.assertEqual(sorted(wanted - there), [], "a call takes it, and rbac.yaml does not grant it")
 
@@ -237,6 +239,26 @@ class NothingToSpareTest(ChartTextTestCase):
         monitored = {"podMonitors": {"enabled": True, "scheduler": True}}
         roles = names(self.objects({"cli": {"enabled": True}, "monitoring": monitored}), "ClusterRole", "Role")
         self.assertEqual(roles, {name for _, name in ROLES} | set(ELSEWHERE))
+
+    def test_who_observes_has_no_account_that_may_bind_or_delete_a_pod(self):
+        """No scheduler runs, so what it would have is not made: its account, bindings, Lease and configuration."""
+        for run in (True, False):
+            with self.subTest(run=run):
+                place = self.objects({"components": {"run": run}})
+                observe = self.objects({"components": {"run": run}, "mode": "observe"})
+                everywhere = {"ServiceAccount", "Role", "RoleBinding", "ClusterRoleBinding", "ConfigMap"}
+                of_it = {(one["kind"], one["metadata"]["name"]) for one in place
+                         if one["metadata"]["name"].startswith("heddle-scheduler")}
+                self.assertLessEqual(everywhere, {kind for kind, _ in of_it})
+                self.assertEqual(of_it & {(one["kind"], one["metadata"]["name"]) for one in observe}, set())
+                self.assertFalse([one["metadata"]["name"] for one in observe for subject in one.get("subjects", [])
+                                  if subject["name"] == "heddle-scheduler"])
+                self.assertFalse([one["metadata"]["name"] for one in observe
+                                  if one.get("roleRef", {}).get("name", "").startswith("system:")])
+                flows = [subject["serviceAccount"]["name"] for one in observe if one["kind"] == "FlowSchema"
+                         for rule in one["spec"]["rules"] for subject in rule["subjects"]]
+                self.assertIn("heddle-extender", flows)
+                self.assertNotIn("heddle-scheduler", flows)
 
     def test_people_only_read(self):
         objects = self.objects()

@@ -25,6 +25,11 @@ app.kubernetes.io/component: {{ . }}
 system:serviceaccount:{{ .Release.Namespace }}:heddle-{{ .component }}
 {{- end }}
 
+{{- /* Whose programs run, here or elsewhere: who observes needs no kube-scheduler, and so nobody who may bind and delete pods. */ -}}
+{{- define "heddle.accounts" -}}
+{{ ternary (list "nodeagent" "operator" "extender" "scheduler") (list "nodeagent" "operator" "extender") (eq .Values.mode "place") | toJson }}
+{{- end }}
+
 {{- /* CEL: does container `c` ask for a managed GPU resource? A quantity of zero is no request. */ -}}
 {{- define "heddle.asksForGpu" -}}
 has(c.resources) && has(c.resources.limits) && {{ .Values.managedResources | toJson }}.exists(r, r in c.resources.limits && quantity(c.resources.limits[r]).isGreaterThan(quantity('0')))
