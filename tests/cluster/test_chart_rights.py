@@ -260,6 +260,14 @@ class NothingToSpareTest(ChartTextTestCase):
                 self.assertIn("heddle-extender", flows)
                 self.assertNotIn("heddle-scheduler", flows)
 
+    def test_policies_of_who_observes_only_refuse_and_the_page_names_them(self):
+        objects = self.objects({"mode": "observe", "computeDomains": {"enabled": True}})
+        self.assertEqual(names(objects, "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"), set())
+        stay = names(objects, "ValidatingAdmissionPolicy")
+        self.assertEqual(stay, {"heddle-plan", "heddle-ranks", "heddle-own-node"})
+        page = (REPOSITORY / "docs" / "observe.md").read_text()
+        self.assertEqual({name for name in stay if f"`{name}`" not in page}, set())
+
     def test_people_only_read(self):
         objects = self.objects()
         for name in ("heddle-view", "heddle-fabric-view"):
