@@ -13,9 +13,23 @@
 {{- include "heddle.word" (list "agent.infiniband.resource" . $resource "a resource as the device plugin calls it, such as rdma/hca_shared_devices_a") }}
 {{- end }}
 {{- range $index, $one := $values.networkPolicy.apiServer.cidrs }}
-{{- include "heddle.word" (list (printf "networkPolicy.apiServer.cidrs[%d]" $index) $one "^[0-9A-Fa-f.:]+/[0-9]{1,3}$" "an address with the length of its prefix: 10.96.0.1/32 for one address, 10.0.0.0/8 for a network") }}
+{{- include "heddle.cidr" (list (printf "networkPolicy.apiServer.cidrs[%d]" $index) $one) }}
 {{- end }}
-{{- include "heddle.word" (list "monitoring.podMonitors.interval" $values.monitoring.podMonitors.interval "^([0-9]+(ms|s|m|h))+$" "a time with its unit and no space, such as 30s or 1m") }}
+{{- range $index, $one := $values.networkPolicy.metricsFrom }}
+{{- with $one.ipBlock }}
+{{- $at := printf "networkPolicy.metricsFrom[%d]" $index }}
+{{- include "heddle.cidr" (list (printf "%s.ipBlock.cidr" $at) .cidr) }}
+{{- range $number, $not := .except }}
+{{- include "heddle.cidr" (list (printf "%s.ipBlock.except[%d]" $at $number) $not) }}
+{{- end }}
+{{- if or (hasKey $one "podSelector") (hasKey $one "namespaceSelector") }}
+{{- fail (printf "%s has an ipBlock and a selector of pods, which a NetworkPolicy takes in two entries only: write each as its own" $at) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $interval := "a time with its unit and no space, longest unit first and over 0, such as 30s or 1m30s" }}
+{{- include "heddle.word" (list "monitoring.podMonitors.interval" $values.monitoring.podMonitors.interval "^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$" $interval) }}
+{{- include "heddle.word" (list "monitoring.podMonitors.interval" $values.monitoring.podMonitors.interval "[1-9]" $interval) }}
 {{- with $values.monitoring.rules.docs }}
 {{- include "heddle.word" (list "monitoring.rules.docs" . "^https?://[^ ]+$" "the URL under which your people read docs/, such as https://git.example/heddle/blob/main/docs, or nothing") }}
 {{- end }}
@@ -24,23 +38,27 @@
 {{- include "heddle.word" (list (printf "priorityClasses.%s" $who) . "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" "the name of a PriorityClass (kubectl get priorityclasses), or \"\" for none") }}
 {{- end }}
 {{- end }}
+{{- /* No part of a path is . or ..: what is mounted would be another folder than the one that is read here. */ -}}
+{{- $part := "/[.]*[-A-Za-z0-9_][-A-Za-z0-9._]*" }}
 {{- range $at, $folder := dict "agent.driver.root" $values.agent.driver.root "agent.kubeletRoot" $values.agent.kubeletRoot }}
-{{- include "heddle.word" (list $at $folder "^/$|^(/[-A-Za-z0-9._]+)+$" "a folder of the node from / on, without a / at its end") }}
+{{- include "heddle.word" (list $at $folder (printf "^/$|^(%s)+$" $part) "a folder of the node from / on, without a / at its end") }}
 {{- end }}
-{{- range $at, $folder := dict "agent.devices.stateDir" $values.agent.devices.stateDir "agent.lldp.socket" $values.agent.lldp.socket }}
-{{- include "heddle.word" (list $at $folder "^(/[-A-Za-z0-9._]+)+$" "a path of the node from / on, such as /var/lib/heddle or /run/lldpd.socket, without a / at its end") }}
-{{- end }}
+{{- include "heddle.word" (list "agent.devices.stateDir" $values.agent.devices.stateDir (printf "^(%s)+$" $part) "a path of the node from / on, such as /var/lib/heddle, without a / at its end") }}
+{{- include "heddle.word" (list "agent.lldp.socket" $values.agent.lldp.socket (printf "^(%s){2,}$" $part) "a path of the node from / on, in a folder, which is mounted, such as /run/lldpd.socket") }}
 {{- with $values.agent.labelsFile }}
-{{- include "heddle.word" (list "agent.labelsFile" . "^(/[-A-Za-z0-9._]+){2,}$" "a path of the node from / on, in a folder, such as /etc/heddle/labels, or \"\" for none") }}
+{{- include "heddle.word" (list "agent.labelsFile" . (printf "^(%s){2,}$" $part) "a path of the node from / on, in a folder, such as /etc/heddle/labels, or \"\" for none") }}
 {{- end }}
+{{- /* As nodeagent/nic/name_globs.cc reads them: an agent that is told another one does not start. */ -}}
+{{- $bracket := "[[][!^]?[-A-Za-z0-9_.]+[]]" }}
+{{- $device := printf "([-A-Za-z0-9_.*?]|%s)+" $bracket }}
 {{- range $index, $one := $values.agent.uncabled }}
-{{- include "heddle.word" (list (printf "agent.uncabled[%d]" $index) $one "^[]A-Za-z0-9_.*?!^[-]+(:[]0-9*?!^[-]+)?$" "DEVICE or DEVICE:PORT, with the shell's *, ? and [...], such as mlx5_1 or mlx5_[45]:2") }}
+{{- include "heddle.word" (list (printf "agent.uncabled[%d]" $index) $one (printf "^%s(:([0-9*?]|%s)+)?$" $device $bracket) "DEVICE or DEVICE:PORT, with the shell's *, ? and [...], such as mlx5_1 or mlx5_[45]:2") }}
 {{- if regexMatch "^[*]+(:[*]+)?$" $one }}
 {{- fail (printf "agent.uncabled[%d] is %s, which is every port of every node, and no alarm would be left of any: name the devices" $index (toJson $one)) }}
 {{- end }}
 {{- end }}
 {{- range $index, $one := $values.agent.storage }}
-{{- include "heddle.word" (list (printf "agent.storage[%d]" $index) $one "^[]A-Za-z0-9_.*?!^[-]+$" "the name of an RDMA device, with the shell's *, ? and [...], such as mlx5_2 or mlx5_[67]") }}
+{{- include "heddle.word" (list (printf "agent.storage[%d]" $index) $one (printf "^%s$" $device) "the name of an RDMA device, with the shell's *, ? and [...], such as mlx5_2 or mlx5_[67]") }}
 {{- if regexMatch "^[*]+$" $one }}
 {{- fail (printf "agent.storage[%d] is %s, which is every NIC of every node, and no rail would be left of any: name the devices" $index (toJson $one)) }}
 {{- end }}
@@ -48,12 +66,31 @@
 {{- range $plugin, $one := $values.otherPlugins }}
 {{- include "heddle.word" (list (printf "otherPlugins.%s.image" $plugin) $one.image "^[^ ]*$" "an image with its registry and tag, without a space") }}
 {{- end }}
+{{- $tag := "^([A-Za-z0-9_][-A-Za-z0-9_.]{0,127}(@sha256:[0-9a-f]{64})?)?$" }}
+{{- range $at, $image := dict "image" $values.image "scheduler.image" $values.scheduler.image }}
+{{- include "heddle.word" (list (printf "%s.repository" $at) $image.repository "^([-A-Za-z0-9.]+(:[0-9]+)?/)?[a-z0-9][-a-z0-9._]*(/[a-z0-9][-a-z0-9._]*)*$" "an image's name in small letters, without tag and space, such as heddle or ai/heddle") }}
+{{- include "heddle.word" (list (printf "%s.tag" $at) $image.tag $tag "a tag as the registry has it, such as v1.36.3 or 0.1.0, or \"\" for the one that fits") }}
+{{- end }}
+{{- $name := "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" }}
+{{- range $at, $secrets := dict "image.pullSecrets" $values.image.pullSecrets "operator.switches.secrets" $values.operator.switches.secrets }}
+{{- range $index, $one := $secrets }}
+{{- include "heddle.word" (list (printf "%s[%d]" $at $index) $one $name "the name of a Secret in Heddle's namespace (kubectl get secrets --namespace heddle-system)") }}
+{{- end }}
+{{- end }}
+{{- include "heddle.word" (list "agent.driver.runtimeClass" $values.agent.driver.runtimeClass $name "the name of a RuntimeClass (kubectl get runtimeclasses), such as nvidia") }}
 {{- $host := "^([[][0-9A-Fa-f:]+[]]|[-A-Za-z0-9._]+)(:[0-9]+)?(/[-a-z0-9._/]*)?$" }}
 {{- range $at, $registry := dict "image.registry" $values.image.registry "scheduler.image.registry" $values.scheduler.image.registry }}
 {{- with $registry }}
 {{- include "heddle.word" (list $at . $host "a host and a path as in an image's name, without https://, such as registry.example/ai") }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{- define "heddle.cidr" -}}
+{{- $byte := "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])" }}
+{{- $four := printf "^%s([.]%s){3}/(3[0-2]|[12]?[0-9])$" $byte $byte }}
+{{- $six := "^[0-9A-Fa-f]*:[0-9A-Fa-f:.]*/(12[0-8]|1[01][0-9]|[1-9]?[0-9])$" }}
+{{- include "heddle.word" (list (index . 0) (index . 1) (printf "%s|%s" $four $six) "an address with the length of its prefix: 10.96.0.1/32 for one address, 10.0.0.0/8 for a network") }}
 {{- end }}
 
 {{- define "heddle.word" -}}
