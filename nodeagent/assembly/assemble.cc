@@ -1,10 +1,13 @@
 #include "nodeagent/assembly/assemble.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "nodeagent/assembly/distances.h"
 #include "nodeagent/assembly/lost_gpus.h"
@@ -47,6 +50,7 @@ class Assembly {
     AddNics();
     NamePlanes(readings_.rdma, node.nics);
     AddPaths();
+    SayLostNics();
     seen_.pcie_faults = PcieFaults(readings_.pci, node);
     if (seen_.pcie_faults && !seen_.pcie_faults->empty()) LimitByPcie();
     std::sort(node.nics.begin(), node.nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
@@ -307,6 +311,114 @@ class Assembly {
     return std::move(gpus.places);
   }
 
+  std::vector<PciDistance> DistancesTo(const std::string& pci, const std::vector<std::string>& gpus) const {
+    std::vector<PciDistance> distances;
+    distances.reserve(gpus.size());
+    for (const std::string& gpu : gpus)
+      distances.push_back(DistanceOf(readings_, gpu, pci).value_or(PciDistance::kSys));
+    return distances;
+  }
+
+  // Puts silent NICs where they stand in PCI order, so that the rails of the others are dealt out as if they spoke.
+  // Returns whose each one is, by position; null: a silent one's. An Ethernet function that is as far from GPUs as the
+  // host's own network card may well be one whose RDMA was switched off; and of a card it stands for both of its ports,
+  // which a bond makes one NIC.
+  std::vector<Nic*> AddSilent(const std::vector<std::string>& gpus, std::vector<RailNic>& measured) {
+    std::vector<Nic*> owners;
+    std::string last_card;
+    for (Nic& nic : seen_.node.nics) owners.push_back(&nic);
+    for (const SilentNic& silent : readings_.silent_nics) {
+      RailNic one;
+      one.pci = silent.pci;
+      one.pci_id = PciIdOf(silent.pci);
+      one.whole = false;
+      one.silent = true;
+      one.distance = DistancesTo(silent.pci, gpus);
+      const bool near = std::any_of(one.distance.begin(), one.distance.end(),
+                                    [](PciDistance distance) { return distance <= PciDistance::kPxb; });
+      if (!silent.infiniband && (!near || one.pci.substr(0, one.pci.find('.')) == last_card)) continue;
+      last_card = one.pci.substr(0, one.pci.find('.'));
+      one.transport = topology::Transport::kInfiniBand;
+      std::size_t at = 0;
+      for (std::size_t i = 0; i < measured.size(); ++i) {
+        const bool same = measured[i].pci_id == one.pci_id && !measured[i].silent;
+        if (same && measured[i].transport != topology::Transport::kEthernet)
+          one.transport = measured[i].transport;
+        if (!measured[i].pci.empty() && measured[i].pci < one.pci) at = i + 1;
+      }
+      measured.insert(measured.begin() + std::ptrdiff_t(at), std::move(one));
+      owners.insert(owners.begin() + std::ptrdiff_t(at), nullptr);
+    }
+    return owners;
+  }
+
+  std::string PciIdOf(const std::string& pci) const {
+    const PciDevice* device = readings_.pci.Find(pci);
+    return device == nullptr ? std::string() : fmt::format("{:04x}:{:04x}", device->vendor, device->device);
+  }
+
+  void SaySilent(const std::string& pci, const RailPlace& place) {
+    for (const SilentNic& silent : readings_.silent_nics) {
+      if (silent.pci != pci || !(silent.infiniband || place.role == NicRole::kCompute)) continue;
+      silent_[{PciIdOf(pci), silent.driver}].push_back(pci);
+    }
+  }
+
+  // One sentence for all that have one cause: a driver that is not loaded is one thing, not eight.
+  void SayAllSilent() {
+    for (const auto& [kind, functions] : silent_) {
+      const auto& [pci_id, driver] = kind;
+      const bool one = functions.size() == 1;
+      Problem(fmt::format(
+          "{} {} ({}) {} no RDMA device: {}", one ? "function" : "functions", fmt::join(functions, ", "),
+          pci_id, one ? "has" : "have",
+          driver.empty()
+              ? std::string(
+                    "no driver has taken it; dmesg says why, and a card that failed wants a power cycle")
+              : fmt::format(
+                    "look at dmesg, where {} says whether the card failed (power-cycle the node, replace the "
+                    "card), at lsmod for its RDMA part, and at `rdma system`, by which a pod may have it",
+                    driver)));
+    }
+  }
+
+  // Whether the bus has lost it. A function beside the GPU that is no compute NIC was meant for something else; a GPU
+  // that is unlike those with a NIC may be meant to have none; and a bus that was not read, or that a file supplied,
+  // tells of nothing that is missing.
+  bool IsGoneFromBus(const BareGpu& bare, const std::vector<std::string>& gpus,
+                     const std::vector<BareGpu>& all) const {
+    const std::string& address = gpus[std::size_t(bare.gpu)];
+    if (readings_.pci.unread || !readings_.pci.source.empty()) return false;
+    for (const auto& [pci, device] : readings_.pci.devices) {
+      if (device.class_code >> 16 != 0x02 || device.virtual_function) continue;
+      const bool compute = std::any_of(
+          seen_.node.nics.begin(), seen_.node.nics.end(),
+          [&pci = pci](const Nic& nic) { return nic.pci == pci && nic.role == NicRole::kCompute; });
+      if (!compute && DistanceOf(readings_, address, pci).value_or(PciDistance::kSys) <= PciDistance::kPxb)
+        return false;
+    }
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      const bool served =
+          std::none_of(all.begin(), all.end(), [&](const BareGpu& other) { return other.gpu == int(i); });
+      if (served && PciIdOf(gpus[i]) == PciIdOf(address)) return true;
+    }
+    return false;
+  }
+
+  void SayLostNics() {
+    for (const auto& [address, bare] : bare_gpus_) {
+      const auto gpu = std::find_if(seen_.node.gpus.begin(), seen_.node.gpus.end(),
+                                    [&address = address](const Gpu& one) { return one.pci == address; });
+      if (gpu == seen_.node.gpus.end()) continue;
+      const Nic* borrowed = seen_.node.NicOfGpu(gpu->index);
+      seen_.lost_nics.push_back(
+          fmt::format("GPU {} has no NIC of its own on rail {}{}: {}", gpu->index, bare.rail,
+                      borrowed == nullptr ? std::string() : fmt::format(" and borrows {}", borrowed->name),
+                      bare.silent ? "its NIC has no RDMA device (DiscoveryComplete)"
+                                  : "its NIC is gone from the PCI bus; reseat or replace the card"));
+    }
+  }
+
   void AddNics() {
     auto& nics = seen_.node.nics;
     nics = AssembleNics(readings_);
@@ -320,14 +432,23 @@ class Assembly {
       });
       RailNic one{nic.transport, nic.usable_gbps(), whole,        {},
                   nic.pci,       nic.pci_id,        BoardOf(nic), IsGivenToStorage(nic)};
-      for (const std::string& gpu : gpus)
-        one.distance.push_back(DistanceOf(readings_, gpu, nic.pci).value_or(PciDistance::kSys));
+      one.distance = DistancesTo(nic.pci, gpus);
       measured.push_back(std::move(one));
     }
+    const std::vector<Nic*> owners = AddSilent(gpus, measured);
     Rails rails = MeasureRails(int(gpus.size()), measured);
-    for (std::size_t i = 0; i < nics.size(); ++i) {
-      nics[i].role = rails.places[i].role;
-      nics[i].rail = rails.places[i].rail;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      if (owners[i] == nullptr) {
+        SaySilent(measured[i].pci, rails.places[i]);
+        continue;
+      }
+      owners[i]->role = rails.places[i].role;
+      owners[i]->rail = rails.places[i].rail;
+    }
+    SayAllSilent();
+    for (const BareGpu& bare : rails.bare) {
+      if (bare.silent || IsGoneFromBus(bare, gpus, rails.bare))
+        bare_gpus_.emplace_back(gpus[std::size_t(bare.gpu)], bare);
     }
     seen_.rail_notes = std::move(rails.notes);
     seen_.rail_reach = rails.reach;
@@ -398,7 +519,9 @@ class Assembly {
   }
 
   const Readings& readings_;
-  std::vector<std::string> bus_gpus_;  // sorted
+  std::vector<std::string> bus_gpus_;                                               // sorted
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> silent_;  // by PCI id and driver
+  std::vector<std::pair<std::string, BareGpu>> bare_gpus_;  // by PCI address of the GPU
   Observation seen_;
 };
 

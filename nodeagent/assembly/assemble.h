@@ -14,6 +14,7 @@
 #include "nodeagent/nic/exclusion.h"
 #include "nodeagent/nic/net_probe.h"
 #include "nodeagent/nic/rdma_probe.h"
+#include "nodeagent/nic/silent_nics.h"
 #include "nodeagent/nic/storage_nics.h"
 #include "nodeagent/pci/hwloc_probe.h"
 #include "nodeagent/pci/probe.h"
@@ -28,6 +29,7 @@ struct Readings {
   PciTree pci;
   GpuReadings gpus;
   RdmaReadings rdma;
+  std::vector<SilentNic> silent_nics;
   NetReadings net;
   LeafReadings leaves;
   StorageNics storage;
@@ -88,7 +90,8 @@ struct Observation {
   std::string nccl_topology;
   std::vector<std::string> shared_leaf_names;  // as LeafReadings::shared_names
   std::string boot_id;                         // as Readings::boot_id
-  std::string given_storage;  // which NICs are for storage by --storage; a sentence, empty: none
+  std::string given_storage;           // which NICs are for storage by --storage; a sentence, empty: none
+  std::vector<std::string> lost_nics;  // GPUs without a NIC of their own, which others here have; sentences
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
   friend bool operator==(const Observation&, const Observation&) = default;
 };

@@ -255,6 +255,33 @@ class Measurement {
           fmt::format("no PCIe switch is visible, so rails follow the PCI order within a {}",
                       rails_.reach == PciDistance::kPhb ? "host bridge" : "NUMA node"));
     }
+    FindBare(groups, share);
+  }
+
+  void FindBare(const std::vector<Group>& groups, std::size_t share) {
+    std::size_t whole = 0;
+    for (const Group& group : groups) {
+      if (group.nics.size() * share >= group.gpus.size()) whole += group.gpus.size();
+    }
+    const bool usual = limit_ == PciDistance::kPxb && whole * 4 >= std::size_t(gpus_) * 3;
+    for (const Group& group : groups) {
+      std::set<int> rails;  // of its NICs that are there
+      std::size_t here = 0;
+      bool told = group.nics.empty();
+      for (const std::size_t nic : group.nics) {
+        const topology::Fact<int>& rail = rails_.places[nic].rail;
+        told = told || rail.known();
+        if (nics_[nic].silent) continue;
+        ++here;
+        if (rail.known()) rails.insert(*rail);
+      }
+      const bool silent = here < group.nics.size();
+      if (!told || here * share >= group.gpus.size() || (!silent && !usual)) continue;
+      for (const int gpu : group.gpus) {
+        const int rail = gpu / int(share);
+        if (!rails.contains(rail)) rails_.bare.push_back({gpu, rail, silent});
+      }
+    }
   }
 
   void Deal(const Group& group, std::size_t share) {

@@ -17,6 +17,7 @@ struct RailNic {
   std::string pci_id;    // vendor and device, "15b3:1021"; empty = unknown
   std::string board;     // tells cards of one PCI id apart: one port or two, 200 or 400 Gb/s; empty = unknown
   bool storage = false;  // its owner says that it is for storage (storage_nics.h), wherever it stands
+  bool silent = false;   // it has no RDMA device (silent_nics.h): it keeps its place, and carries nothing
   friend bool operator==(const RailNic&, const RailNic&) = default;
 };
 
@@ -26,11 +27,20 @@ struct RailPlace {
   friend bool operator==(const RailPlace&, const RailPlace&) = default;
 };
 
+// A GPU without a NIC of its own, where GPUs have one; it borrows another's.
+struct BareGpu {
+  int gpu = 0;          // by position
+  int rail = 0;         // that its NIC was on
+  bool silent = false;  // the NIC is one of those given, and silent; else it is none of them
+  friend bool operator==(const BareGpu&, const BareGpu&) = default;
+};
+
 struct Rails {
   std::vector<RailPlace> places;  // by position of the NIC
   // The farthest GPU by which a rail was told: PIX and PXB are PCIe switches, PHB a host bridge, NODE a NUMA node.
   topology::PciDistance reach = topology::PciDistance::kPix;
   std::vector<std::string> notes;  // what else the rails stand on, and why some are unknown
+  std::vector<BareGpu> bare;       // in the order of their groups
 };
 
 // Which NICs carry the traffic of GPUs, and on which rail, from measurements only: names and slots mean
@@ -55,6 +65,9 @@ struct Rails {
 // in order: as many NICs to each GPU, or as many GPUs to each NIC as most have, and then rails count NICs. Numbers of
 // GPUs and not ranks among those that have a NIC, so a NIC that is missing from the bus does not rename the rails
 // behind it.
+//
+// A machine with fewer NICs than GPUs may be made so. That a NIC is missing is believed of a silent one, and else where
+// NICs share a PCIe switch with GPUs and three GPUs of four have theirs.
 //
 // `gpus`: how many. `nics` in PCI order, which is how boards are wired; device names may come in any order.
 Rails MeasureRails(int gpus, const std::vector<RailNic>& nics);

@@ -60,6 +60,7 @@ Readings Discovery::Read() {
     if (after == before || pass == kPasses) break;
     before = std::move(after);
   }
+  readings.silent_nics = FindSilentNics(files_, readings.pci, readings.rdma);
   counted_.Settle(readings.rdma, readings.net);
   if (mtus_) mtus_->Tell(readings.rdma, readings.net);
   AddAmdGpus(files_, readings.pci, readings.gpus);

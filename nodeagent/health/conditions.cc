@@ -338,7 +338,8 @@ Condition PcieLinksFull(const std::vector<std::string>& faults) {
                    : Join(faults));
 }
 
-Condition LinksUp(const topology::Node& node) {
+Condition LinksUp(const Observation& seen) {
+  const topology::Node& node = seen.node;
   const int best = BestGbps(node);
   std::vector<std::string> down, slow, unknown;
   bool efa = false;
@@ -353,6 +354,12 @@ Condition LinksUp(const topology::Node& node) {
             fmt::format("{} trained to {} Gb/s, others to {}", PortName(nic, port), port.rate_gbps, best));
       }
     }
+  }
+  // A card that dies takes its port along, and the ports that are left may all be up.
+  if (!seen.lost_nics.empty()) {
+    std::vector<std::string> faults = seen.lost_nics;
+    for (const auto* list : {&down, &slow, &unknown}) faults.insert(faults.end(), list->begin(), list->end());
+    return Make(kLinksUp, false, "NicGone", Join(faults));
   }
   if (down.empty() && slow.empty() && best == 0)
     return NotKnown(kLinksUp, "Unread", "the state of no compute port is known");
@@ -481,9 +488,9 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
   if (auto counted = LeavesCounted(observation)) conditions.push_back(*std::move(counted));
   const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
                                    [](const Nic& nic) { return nic.role == NicRole::kCompute; });
+  if (compute || !observation.lost_nics.empty()) conditions.push_back(LinksUp(observation));
   if (compute) {
     conditions.push_back(RailsMeasured(observation));
-    conditions.push_back(LinksUp(node));
     if (!observation.file_alone) conditions.push_back(LeavesKnown(observation));
     if (const auto mtus = CompareRdmaMtus(node))
       conditions.push_back(RdmaMtuEqual(*mtus, observation.derived_mtus));

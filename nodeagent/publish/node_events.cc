@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -17,6 +18,30 @@ constexpr std::size_t kNamed = 8;  // of several GPUs with one fault; a node has
 template <class AnyGpu>
 std::string NameOf(const AnyGpu& gpu) {
   return fmt::format("GPU {} ({})", gpu.index, gpu.pci);
+}
+
+const std::string& NicKey(const Nic& nic) {
+  return nic.pci.empty() ? nic.name : nic.pci;
+}
+
+std::string NameOf(const Nic& nic) {
+  const std::string place = nic.pci.empty() ? nic.name : fmt::format("{} ({})", nic.name, nic.pci);
+  return nic.rail.known() ? fmt::format("{} on rail {}", place, *nic.rail) : place;
+}
+
+// Its port is published by another device now: both ports of a card became one bond.
+bool IsOfABond(const topology::Node& node, const Nic& nic) {
+  if (nic.pci.empty() || nic.transport != topology::Transport::kRoce) return false;
+  const std::string card = nic.pci.substr(0, nic.pci.find('.') + 1);
+  return std::any_of(node.nics.begin(), node.nics.end(), [&card](const Nic& other) {
+    return other.ports.size() > 1 && other.pci.starts_with(card);
+  });
+}
+
+bool IsLeftOut(const Observation& seen, const Nic& nic) {
+  return std::any_of(seen.excluded.begin(), seen.excluded.end(), [&nic](const Exclusion& excluded) {
+    return excluded.device == nic.name || (!nic.pci.empty() && excluded.pci == nic.pci);
+  });
 }
 
 std::string_view ReasonOf(Verdict verdict) {
@@ -52,6 +77,7 @@ void NodeEvents::Restore(const topology::Node& published) {
     for (const topology::NicPort& port : nic.ports) {
       if (port.leaf_port.known()) leaves_[PortKey(nic, port.number)] = *port.leaf_port;
     }
+    if (nic.transport != topology::Transport::kEthernet) nics_[NicKey(nic)] = nic;
   }
   for (const Gpu& gpu : published.gpus) gpus_[GpuKey(gpu)] = gpu;
 }
@@ -60,6 +86,7 @@ std::vector<NodeEvent> NodeEvents::Look(const Sight& sight) {
   std::vector<NodeEvent> events;
   LookAtLinks(sight, events);
   LookAtLeaves(sight, events);
+  LookAtNics(sight, events);
   LookAtGpus(sight, events);
   LookAtXids(sight, events);
   for (const NvlinkChange& change : sight.nvlink_changes) {
@@ -114,16 +141,43 @@ void NodeEvents::LookAtLeaves(const Sight& sight, std::vector<NodeEvent>& events
   }
 }
 
-template <class AnyGpu>
-void NodeEvents::AddGpu(const AnyGpu& gpu, base::MonotonicTime at, std::vector<std::string>& names) {
-  Told& told = told_[GpuKey(gpu)];
+void NodeEvents::Add(const std::string& key, std::string name, base::MonotonicTime at,
+                     std::vector<std::string>& names) {
+  Told& told = told_[key];
   if (!told.allowance.Take(at)) {
     ++told.left_out;
     return;
   }
   const int left_out = std::exchange(told.left_out, 0);
-  names.push_back(NameOf(gpu));
+  names.push_back(std::move(name));
   if (left_out > 0) names.back() += fmt::format(" [{} more events about it were left out]", left_out);
+}
+
+template <class AnyGpu>
+void NodeEvents::AddGpu(const AnyGpu& gpu, base::MonotonicTime at, std::vector<std::string>& names) {
+  Add(GpuKey(gpu), NameOf(gpu), at, names);
+}
+
+// One that a look leaves out is there. A folder that cannot be listed shows none, which is a problem and no loss:
+// SteadyFileTree keeps it.
+void NodeEvents::LookAtNics(const Sight& sight, std::vector<NodeEvent>& events) {
+  std::map<std::string, std::vector<std::string>> gone;
+  std::set<std::string> here;
+  for (const Nic& nic : sight.seen.node.nics) {
+    if (nic.transport == topology::Transport::kEthernet) continue;
+    here.insert(NicKey(nic));
+    nics_[NicKey(nic)] = nic;
+  }
+  for (auto known = nics_.begin(); known != nics_.end();) {
+    if (here.contains(known->first)) {
+      ++known;
+      continue;
+    }
+    if (!IsLeftOut(sight.seen, known->second) && !IsOfABond(sight.seen.node, known->second))
+      Add(known->first, NameOf(known->second), sight.at, gone["it is no longer found"]);
+    known = nics_.erase(known);
+  }
+  Tell(gone, Severity::kWarning, kNicGone, events);
 }
 
 void NodeEvents::LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events) {

@@ -29,14 +29,16 @@ inline constexpr std::string_view kLeafChanged = "LeafChanged";
 inline constexpr std::string_view kGpuUnhealthy = "GpuUnhealthy";
 inline constexpr std::string_view kGpuHealthy = "GpuHealthy";
 inline constexpr std::string_view kGpuGone = "GpuGone";
+inline constexpr std::string_view kNicGone = "NicGone";
 inline constexpr std::string_view kGpuXid = "GpuXid";
 inline constexpr std::string_view kNvlinkFault = "NvlinkFault";
 inline constexpr std::string_view kNvlinkRecovered = "NvlinkRecovered";
 
 // One event for each transition, from Sight to Sight. What cannot be read is no transition: the last that was known
 // stays the measure. The first Sight is compared with what was published before this agent started, where that was
-// given, else it is only where counting begins. Of one GPU there are no more events than GpuAllowance says, and the
-// next that may be told says how many were left out; an XID that ends the use of a GPU is always told. A value.
+// given, else it is only where counting begins. Of one GPU, or NIC that goes, there are no more events than
+// GpuAllowance says, and the next that may be told says how many were left out; an XID that ends the use of a GPU is
+// always told. A value.
 // Thread rule: one thread.
 class NodeEvents {
  public:
@@ -48,10 +50,12 @@ class NodeEvents {
  private:
   void LookAtLinks(const Sight& sight, std::vector<NodeEvent>& events);
   void LookAtLeaves(const Sight& sight, std::vector<NodeEvent>& events);
+  void LookAtNics(const Sight& sight, std::vector<NodeEvent>& events);
   void LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events);
   void LookAtXids(const Sight& sight, std::vector<NodeEvent>& events);
 
   // Adds its name where there may be one more event about it.
+  void Add(const std::string& key, std::string name, base::MonotonicTime at, std::vector<std::string>& names);
   template <class AnyGpu>
   void AddGpu(const AnyGpu& gpu, base::MonotonicTime at, std::vector<std::string>& names);
 
@@ -62,13 +66,14 @@ class NodeEvents {
   bool looked_ = false;                               // and it is not what was published, which has no XIDs
   std::map<std::string, Verdict> verdicts_;           // by WatchedPort::key; those that are not kUnknown
   std::map<std::string, topology::LeafPort> leaves_;  // by PortKey
-  std::map<std::string, topology::Gpu> gpus_;         // by GpuKey
-  std::map<std::string, int> xids_;                   // the same
+  std::map<std::string, topology::Nic> nics_;  // with RDMA, by PCI address, or name where there is none
+  std::map<std::string, topology::Gpu> gpus_;  // by GpuKey
+  std::map<std::string, int> xids_;            // the same
   struct Told {
     GpuAllowance allowance;
     int left_out = 0;  // since the last that was told
   };
-  std::map<std::string, Told> told_;  // the same
+  std::map<std::string, Told> told_;  // as gpus_ and nics_
 };
 
 // The Node, as the kubelet's events name it: its name in place of the uid, by which `kubectl describe node` finds

@@ -315,6 +315,23 @@ TEST_F(BugCase, AFailedReadIsUnknownAndNoDeviceDisappears) {
   EXPECT_EQ(Nic(Publish(), "mlx5_3"), Nic(good, "mlx5_3"));
 }
 
+// A card that died took its port along, and with it the fault: the ports that were left were all up.
+TEST_F(BugCase, ANicThatVanishesHealsNoCondition) {
+  Machine("hgx-h100");
+  const Json before = Publish();
+  EXPECT_THAT(Condition(before, "LinksUp"), testing::StartsWith("True"));
+  fs::remove_all(At("sys/class/infiniband/mlx5_3"));
+  const Json status = Publish();
+  EXPECT_TRUE(Nic(status, "mlx5_3").is_null());
+  EXPECT_EQ(Nic(status, "mlx5_4"), Nic(before, "mlx5_4"));
+  EXPECT_THAT(Condition(status, "LinksUp"),
+              testing::StartsWith("False NicGone GPU 3 has no NIC of its own on rail 3"));
+  EXPECT_THAT(Condition(status, "DiscoveryComplete"),
+              HasSubstr("function 0000:5e:00.0 (15b3:1021) has no RDMA device"));
+  StartAgent();
+  EXPECT_EQ(Condition(Publish(), "LinksUp"), Condition(status, "LinksUp")) << "it needs no memory of the NIC";
+}
+
 // 9: NVIDIA/gpu-feature-discovery drops the label of a node whose GPUs are in two NVLink cliques.
 TEST_F(BugCase, TwoCliquesOnOneNodeAreReported) {
   Machine("gb200-nvl72-tray");

@@ -235,6 +235,44 @@ TEST(Rails, AreNotRenumberedWhereASwitchLostOneOfItsNics) {
               ElementsAre(0, 1, 2, 4, 5));
 }
 
+// GPU i and NIC i behind a switch of their own.
+std::vector<RailNic> OnSwitchesOfTheirOwn(std::size_t gpus, const std::vector<std::size_t>& nics) {
+  std::vector<RailNic> made;
+  for (const std::size_t nic : nics) {
+    std::vector<PciDistance> distance(gpus, kSys);
+    distance[nic] = kPix;
+    made.push_back(Nic(distance));
+  }
+  return made;
+}
+
+TEST(Rails, TellWhichGpuOfManyHasNoNicOfItsOwn) {
+  EXPECT_THAT(MeasureRails(8, OnSwitchesOfTheirOwn(8, {0, 1, 2, 3, 4, 5, 6, 7})).bare, IsEmpty());
+  EXPECT_THAT(MeasureRails(8, OnSwitchesOfTheirOwn(8, {0, 1, 2, 4, 5, 6, 7})).bare,
+              ElementsAre(BareGpu{3, 3, false}));
+}
+
+TEST(Rails, TakeFewerNicsThanGpusForMadeSo) {
+  EXPECT_THAT(MeasureRails(8, OnSwitchesOfTheirOwn(8, {0, 2, 4, 6})).bare, IsEmpty());
+  EXPECT_THAT(MeasureRails(3, {Nic({kPix, kPix, kPix}), Nic({kPix, kPix, kPix})}).bare, IsEmpty());
+  const auto shared = [](std::size_t block) {
+    std::vector<PciDistance> distance(8, kSys);
+    distance[2 * block] = distance[2 * block + 1] = kPix;
+    return Nic(distance);
+  };
+  EXPECT_THAT(MeasureRails(8, {shared(0), shared(1), shared(2), shared(3)}).bare, IsEmpty());
+  EXPECT_THAT(MeasureRails(8, {shared(0), shared(1), shared(2)}).bare,
+              ElementsAre(BareGpu{6, 3, false}, BareGpu{7, 3, false}));
+}
+
+TEST(Rails, TellOfASilentNicAlsoWhereItIsHalfOfThem) {
+  std::vector<RailNic> nics = OnSwitchesOfTheirOwn(2, {0, 1});
+  nics[1].silent = true;
+  nics[1].rate_gbps = 0;
+  nics[1].whole = false;
+  EXPECT_THAT(MeasureRails(2, nics).bare, ElementsAre(BareGpu{1, 1, true}));
+}
+
 TEST(Rails, FollowThePciOrderWithinANumaNodeWhereNoSwitchIsVisible) {
   const std::vector<RailNic> nics{Nic({kNode, kNode, kSys, kSys}), Nic({kNode, kNode, kSys, kSys}),
                                   Nic({kSys, kSys, kNode, kNode}), Nic({kSys, kSys, kNode, kNode})};

@@ -127,6 +127,46 @@ TEST_F(NodeEventsTest, SaysThatAGpuIsGoneOnlyWhereTheOthersAnswer) {
   EXPECT_THAT(Look(seven), IsEmpty());
 }
 
+TEST_F(NodeEventsTest, SaysOnceThatANicIsGone) {
+  node_.nics[3].pci = "0000:5e:00.0";
+  (void)Look(node_);
+  topology::Node seven = node_;
+  const std::string name = node_.nics[3].name;
+  seven.nics.erase(seven.nics.begin() + 3);
+  EXPECT_THAT(Look(seven), ElementsAre(NodeEvent{Severity::kWarning, kNicGone,
+                                                 name + " (0000:5e:00.0) on rail 3: it is no longer found"}));
+  EXPECT_THAT(Look(seven), IsEmpty());
+  EXPECT_THAT(Look(node_), IsEmpty());
+  topology::Node renamed = node_;
+  renamed.nics[3].name = "mlx5_30";
+  EXPECT_THAT(Look(renamed), IsEmpty()) << "it is the same card";
+}
+
+TEST_F(NodeEventsTest, SaysThatANicIsGoneSinceBeforeARestart) {
+  events_.Restore(node_);
+  node_.nics.pop_back();
+  EXPECT_THAT(Reasons(Look(node_)), ElementsAre("NicGone"));
+}
+
+TEST_F(NodeEventsTest, TakesANicThatIsLeftOutForNoneThatIsGone) {
+  (void)Look(node_);
+  Sight sight = Seen(node_);
+  sight.seen.excluded.push_back({node_.nics[3].name, "", "has no cable", true});
+  sight.seen.node.nics.erase(sight.seen.node.nics.begin() + 3);
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+}
+
+TEST_F(NodeEventsTest, TakesPortsThatBecomeOneBondForNoneThatIsGone) {
+  for (int i : {0, 1}) {
+    node_.nics[std::size_t(i)].pci = "0000:5e:00." + std::to_string(i);
+    node_.nics[std::size_t(i)].transport = topology::Transport::kRoce;
+  }
+  (void)Look(node_);
+  node_.nics.erase(node_.nics.begin() + 1);
+  node_.nics[0].ports.push_back(node_.nics[0].ports[0]);
+  EXPECT_THAT(Look(node_), IsEmpty());
+}
+
 TEST_F(NodeEventsTest, SaysThatACableWasMoved) {
   (void)Look(node_);
   topology::NicPort& port = node_.nics[1].ports[0];

@@ -1,0 +1,164 @@
+// A NIC that the PCI bus shows, or should show, and that has no RDMA device.
+#include "nodeagent/nic/silent_nics.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "faulty_files.h"
+#include "nodeagent/health/conditions.h"
+#include "recorded_machine.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string kDevices = "sys/bus/pci/devices/";
+const std::string kRdma = "sys/class/infiniband/";
+
+crds::Condition LinksUpOf(const Observation& seen) {
+  for (const crds::Condition& condition : ConditionsOf(seen)) {
+    if (condition.type == kLinksUp) return condition;
+  }
+  return {};
+}
+
+int RailOf(const Observation& seen, const std::string& nic) {
+  const topology::Nic* found = seen.node.FindNic(nic);
+  return found == nullptr ? -2 : found->rail.value_or(-1);
+}
+
+class SilentNics : public testing::Test {
+ protected:
+  void Machine(const std::string& shape) { test::Fill(test::ReadOf(shape), files_); }
+  Observation Look() const { return test::LookAt(files_, "node-00"); }
+
+  test::MemoryFileTree files_;
+};
+
+TEST_F(SilentNics, AreNamedWithTheGpuThatLostItsNic) {
+  Machine("hgx-h100");
+  EXPECT_EQ(LinksUpOf(Look()).status, crds::ConditionStatus::kTrue);
+  files_.Remove(kRdma + "mlx5_3");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems,
+              ElementsAre(HasSubstr("function 0000:5e:00.0 (15b3:1021) has no RDMA device: ")));
+  ASSERT_EQ(seen.lost_nics.size(), 1U);
+  EXPECT_THAT(seen.lost_nics[0], HasSubstr("GPU 3 has no NIC of its own on rail 3 and borrows mlx5_"));
+  const crds::Condition links = LinksUpOf(seen);
+  EXPECT_EQ(links.status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(links.reason, "NicGone");
+  EXPECT_THAT(links.message, HasSubstr("GPU 3"));
+  EXPECT_EQ(RailOf(seen, "mlx5_4"), 4);
+}
+
+TEST_F(SilentNics, AreOneSentenceWhereTheDriverOfAllIsAway) {
+  Machine("hgx-h100");
+  for (int i = 0; i < 8; ++i) files_.Remove(kRdma + "mlx5_" + std::to_string(i));
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems,
+              ElementsAre(HasSubstr("functions 0000:18:00.0, 0000:40:00.0, 0000:4f:00.0, 0000:5e:00.0")));
+  EXPECT_EQ(seen.lost_nics.size(), 8U);
+  EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
+}
+
+// Two GPUs and two NICs stand behind each switch: the one that is left must not take the other's rail.
+TEST_F(SilentNics, KeepTheRailsOfTheOthers) {
+  Machine("dgx-a100");
+  files_.Remove(kRdma + "mlx5_0");
+  const Observation seen = Look();
+  EXPECT_EQ(RailOf(seen, "mlx5_1"), 1);
+  EXPECT_EQ(RailOf(seen, "mlx5_2"), 2);
+  EXPECT_EQ(seen.node.FindNic("mlx5_4")->role, topology::NicRole::kStorage);
+  EXPECT_THAT(seen.lost_nics,
+              ElementsAre(HasSubstr("GPU 0 has no NIC of its own on rail 0 and borrows mlx5_1")));
+}
+
+TEST_F(SilentNics, LeaveStorageWhatItIsWhereEveryRailIsSilent) {
+  Machine("dgx-a100");
+  for (const char* rail : {"0", "1", "2", "3", "6", "7", "8", "9"}) files_.Remove(kRdma + "mlx5_" + rail);
+  const Observation seen = Look();
+  for (const char* storage : {"mlx5_4", "mlx5_5"})
+    EXPECT_EQ(seen.node.FindNic(storage)->role, topology::NicRole::kStorage) << storage;
+  EXPECT_EQ(seen.lost_nics.size(), 8U);
+}
+
+TEST_F(SilentNics, OfStorageAreNamedAndNoGpuLostOne) {
+  Machine("dgx-a100");
+  files_.Remove(kRdma + "mlx5_4");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("function 0000:61:00.0 (15b3:101b) has no RDMA device")));
+  EXPECT_THAT(seen.lost_nics, IsEmpty());
+}
+
+TEST_F(SilentNics, OverEthernetAreKnownByTheirModel) {
+  Machine("roce-dual-tor");
+  EXPECT_THAT(Look().problems, IsEmpty()) << "the second function of a bond has no RDMA device of its own";
+  files_.Remove(kRdma + "mlx5_bond_1");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("function 0000:97:00.0 (15b3:1021) has no RDMA device")));
+  ASSERT_EQ(seen.lost_nics.size(), 4U);
+  EXPECT_THAT(seen.lost_nics[0], HasSubstr("GPU 4 has no NIC of its own on rail 1 and borrows mlx5_bond_0"));
+}
+
+TEST_F(SilentNics, AreToldFromOnesThatTheBusLost) {
+  Machine("hgx-h100");
+  files_.Remove(kRdma + "mlx5_3");
+  files_.Remove(kDevices + "0000:5e:00.0");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, Not(Contains(HasSubstr("no RDMA device"))));
+  EXPECT_THAT(seen.lost_nics, ElementsAre(HasSubstr("its NIC is gone from the PCI bus")));
+  EXPECT_THAT(LinksUpOf(seen).message, HasSubstr("GPU 3 has no NIC of its own on rail 3"));
+}
+
+TEST_F(SilentNics, AreNotThoseThatSomebodyTookOnPurpose) {
+  Machine("hgx-h100");
+  files_.Remove(kRdma + "mlx5_3");
+  files_.Link("sys/devices/pci0000:5b/0000:5b:01.0/0000:5c:00.0/0000:5d:00.0/0000:5e:00.0/driver",
+              "../../../../../../bus/pci/drivers/vfio-pci");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, IsEmpty());
+  EXPECT_THAT(seen.lost_nics, IsEmpty());
+}
+
+TEST_F(SilentNics, AreUnknownWhereTheListOfRdmaDevicesCannotBeRead) {
+  Machine("hgx-h100");
+  EXPECT_EQ(FindSilentNics(files_, ProbePci(files_), {}).size(), 8U);
+  test::FaultyFileTree faulty(files_);
+  faulty.Fail("sys/class/infiniband");
+  EXPECT_THAT(FindSilentNics(faulty, ProbePci(files_), {}), IsEmpty());
+}
+
+TEST(SilentNicsOnDisk, AreNotThoseThatManageNvlinkSwitches) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("hgx-b200", folder.path());
+  std::filesystem::remove_all(folder.path() + "/" + kRdma + "mlx5_8");
+  const Observation seen = test::LookAt(folder.path());
+  EXPECT_THAT(seen.problems, IsEmpty());
+  EXPECT_THAT(seen.lost_nics, IsEmpty());
+}
+
+TEST(SilentNicsOnDisk, AreOnNoMachineThatIsSound) {
+  // Other tests of this program change these.
+  const std::set<std::string> changed{"hgx-no-driver", "hgx-lost-gpu", "hgx-bad-files", "hgx-pulled",
+                                      "hgx-watched"};
+  int looked = 0;
+  for (const std::string& name : test::FleetNames()) {
+    if (changed.contains(name)) continue;
+    const Observation seen = test::RecordedMachine(name).Look();
+    EXPECT_THAT(seen.problems, Not(Contains(HasSubstr("no RDMA device")))) << name;
+    EXPECT_THAT(seen.lost_nics, IsEmpty()) << name;
+    ++looked;
+  }
+  EXPECT_GE(looked, 18);
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent
