@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "cli/typed_words.h"
 #include "sizing/catalogue.h"
 
 namespace heddle::cli {
@@ -25,33 +26,9 @@ constexpr std::array kOwnerKinds{"job/",      "jobset/",     "trainjob/", "pytor
                                  "lws/",      "raycluster/", "rayjob/",   "rayservice/", "sts/",
                                  "podgroup/", "pods/",       "gang/"};
 
-bool IsOption(std::string_view word) {
-  return word.size() > 1 && word.front() == '-';
-}
-
 // The first line: what stands in a list beside the word.
 std::string About(const std::string& description) {
   return description.substr(0, description.find('\n'));
-}
-
-const CLI::Option* OptionNamed(const CLI::App* app, const std::string& word) {
-  for (; app != nullptr; app = app->get_parent()) {
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->nonpositional() && option->check_name(word)) return option;
-    }
-  }
-  return nullptr;
-}
-
-bool TakesValue(const CLI::Option& option) {
-  return option.get_items_expected_max() > 0;
-}
-
-const CLI::App* SubcommandNamed(const CLI::App& app, const std::string& word) {
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (sub->check_name(word)) return sub;
-  }
-  return nullptr;
 }
 
 class Completing {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
-#include <string_view>
 #include <vector>
 
 #include "base/nearest_word.h"
@@ -13,6 +13,7 @@
 #include "cli/flags_commands.h"
 #include "cli/help_text.h"
 #include "cli/man_page.h"
+#include "cli/typed_words.h"
 
 namespace heddle::cli {
 namespace {
@@ -50,7 +51,9 @@ std::string VersionLine() {
   return "kubectl-heddle " + std::string(base::kVersion);
 }
 
-void Define(CLI::App& app, Flags& flags, std::string& output) {
+}  // namespace
+
+void DefineProgram(CLI::App& app, Flags& flags, std::string& output) {
   app.footer(kExamples);
   app.require_subcommand(1);
   app.fallthrough();
@@ -99,49 +102,48 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   DefineVersion(command("version", "Which version of Heddle this program is; asks no cluster"));
 }
 
-// What to say to somebody who typed no command, or one that there is not: the commands, and which was meant.
-std::string WhichCommand(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!sub->get_group().empty()) names.push_back(sub->get_name());
-  }
-  const std::vector<std::string> typed = app.remaining();
-  if (typed.empty()) return "say what to do: " + base::OneOf(names);
-  const std::string meant = base::NearestWord(typed.front(), names);
-  const std::string next = meant.empty() ? ": write " : fmt::format("; did you mean {}? Write ", meant);
-  return "there is no command " + typed.front() + next + base::OneOf(names);
+namespace {
+
+using Words = std::vector<std::string>;
+
+// "--namespace: 1 required TEXT missing" is what the parser says of an option at the end of the line.
+std::string WithoutValue(const std::string& what) {
+  const std::size_t colon = what.find(": ");
+  if (colon == std::string::npos || !what.ends_with(" missing")) return "";
+  return what.substr(0, colon) + " needs a value";
 }
 
-// What a person reads of an error in the words of the parser.
-std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
+// What a person reads of an error in the words of the parser. `words`: without the program's name.
+std::string Sentence(const CLI::App& app, const Words& words, const CLI::ParseError& error) {
   std::string what = error.what();
-  if (error.get_name() == "ConversionError") {
+  while (!what.empty() && what.back() == '\n') what.pop_back();
+  // By the exit code, for what the parser calls an error is the command's name where a word is too many.
+  const auto is = [&error](CLI::ExitCodes code) { return error.get_exit_code() == int(code); };
+  if (is(CLI::ExitCodes::ConversionError)) {
     // "Could not convert: --spares = x"; every option that is converted is a whole number.
-    const std::size_t name = what.find(": "), value = what.find(" = ");
-    if (name != std::string::npos && value != std::string::npos && name < value) {
+    const std::size_t option = what.find(": "), value = what.find(" = ");
+    if (option != std::string::npos && value != std::string::npos && option < value) {
       return fmt::format("{} \"{}\": write a whole number that is not beyond all bounds",
-                         what.substr(name + 2, value - name - 2), what.substr(value + 3));
+                         what.substr(option + 2, value - option - 2), what.substr(value + 3));
     }
   }
-  if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
-    return WhichCommand(app);
+  if (is(CLI::ExitCodes::ArgumentMismatch)) {
+    if (const std::string missing = WithoutValue(what); !missing.empty()) return missing;
   }
-  while (!what.empty() && what.back() == '\n') what.pop_back();
-  return what;
+  if (!is(CLI::ExitCodes::RequiredError) && !is(CLI::ExitCodes::ExtrasError)) return what;
+  // A mistyped option is no option that is there, so what is missing may be the word that is wrong.
+  if (const std::string wrong = WrongWord(app, words); !wrong.empty()) return wrong;
+  if (is(CLI::ExitCodes::ExtrasError)) return what;
+  const CLI::App& command = CommandNamed(app, words);
+  if (command.get_require_subcommand_min() > 0)
+    return "say what to do: " + base::OneOf(SubcommandsOf(command));
+  const std::size_t required = what.find(" is required");
+  return required == std::string::npos ? what : MissingWord(command, what.substr(0, required));
 }
 
-std::string CalledAs(const CLI::App& app) {
-  std::string words = "kubectl heddle";
-  for (std::vector<CLI::App*> inner = app.get_subcommands(); !inner.empty();
-       inner = inner.front()->get_subcommands()) {
-    words += " " + inner.front()->get_name();
-  }
-  return words;
-}
-
-Output Refused(const CLI::App& app, const std::string& sentence) {
+Output Refused(const CLI::App& app, const Words& words, const std::string& sentence) {
   Output output = Failure({base::Code::kInvalid, sentence, std::nullopt});
-  output.err += "`" + CalledAs(app) + " --help` says how it is called.\n";
+  output.err += "`" + CalledAs(CommandNamed(app, words)) + " --help` says how it is called.\n";
   return output;
 }
 
@@ -212,9 +214,12 @@ CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width
   CommandLine line;
   std::string output = "table";
   CLI::App app(kAbout, "kubectl heddle");
-  Define(app, line.flags, output);
-  if (argc > 1 && argv[1] == std::string_view("__complete")) {  // by kCompletionFile
-    const Completion completion = Complete(app, {argv + 2, argv + argc});
+  DefineProgram(app, line.flags, output);
+  Words words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == "__complete") {  // by kCompletionFile
+    words.erase(words.begin());
+    if (words.size() > 1 && words.front() == "help") words.erase(words.begin());
+    const Completion completion = Complete(app, words);
     if (completion.names) {
       line.flags.command = Command::kComplete;
       line.flags.names = *completion.names;
@@ -226,11 +231,19 @@ CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width
     }
     return line;
   }
+  if (!words.empty() && words.front() == "help") {  // as of kubectl itself: help COMMAND is COMMAND --help
+    words.erase(words.begin());
+    if (const std::string wrong = WrongWord(app, words); !wrong.empty()) {
+      line.instead = Refused(app, words, wrong);
+      return line;
+    }
+    words.emplace_back("--help");
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(Words(words.rbegin(), words.rend()));  // it takes them from the back
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
-      line.instead = Refused(app, Sentence(app, error));
+      line.instead = Refused(app, words, Sentence(app, words, error));
       return line;
     }
     std::ostringstream out, err;
@@ -246,18 +259,18 @@ CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width
   } else if (output == "yaml") {
     line.flags.format = Format::kYaml;
   } else if (output != "table") {
-    line.instead = Refused(app, "--output \"" + output + "\": write table, json or yaml");
+    line.instead = Refused(app, words, "--output \"" + output + "\": write table, json or yaml");
   }
   if (line.instead) return line;
   if (app.got_subcommand("version")) {
     line.instead = VersionOf(line.flags.format);
   } else if (IsMisplaced(line.flags)) {
     line.instead =
-        Refused(app,
+        Refused(app, words,
                 "`fabric --topology` shows what is in a file, and says nothing to `import` and `design`: "
                 "leave it out, or write it behind `design`");
-  } else if (const base::Status words = WordsGoTogether(line.flags); !words) {
-    line.instead = Refused(app, words.error().message);
+  } else if (const base::Status together = WordsGoTogether(line.flags); !together) {
+    line.instead = Refused(app, words, together.error().message);
   }
   return line;
 }

@@ -11,6 +11,10 @@ class App;
 
 namespace heddle::cli {
 
+// flags.cc: all of them, and the options that each has. `output`: what --output says, with its default; it and `flags`
+// outlive `app`.
+void DefineProgram(CLI::App& app, Flags& flags, std::string& output);
+
 // The options of each command, and what stands under them: what it does, examples, exit codes. A command without such
 // a text would show that of the whole program. What is said of a command in one line is in flags.cc.
 

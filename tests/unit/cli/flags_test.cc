@@ -215,6 +215,60 @@ TEST(Flags, SayWhatIsWrongInSentences) {
               HasSubstr("--parallelism"));
 }
 
+TEST(Flags, SayWhichWordIsWrongAtEveryLevel) {
+  EXPECT_THAT(ErrorOf({"status", "--outptu", "json"}),
+              HasSubstr("Error: there is no option --outptu of `status`; did you mean --output?\n"));
+  EXPECT_THAT(ErrorOf({"--outptu", "json", "status"}),
+              HasSubstr("there is no option --outptu; did you mean --output?\n"));
+  EXPECT_THAT(ErrorOf({"topology", "--topolgy=x"}),
+              HasSubstr("no option --topolgy of `topology`; did you mean --topology?\n"));
+  EXPECT_THAT(ErrorOf({"plan", "-defragment", "2"}),
+              HasSubstr("there is no option -defragment of `plan`; did you mean --defragment?"));
+  EXPECT_THAT(ErrorOf({"plan", "--nope"}), HasSubstr("there is no option --nope of `plan`\n"));
+  EXPECT_THAT(ErrorOf({"prepare", "--filname", "job.yaml"}),
+              HasSubstr("no option --filname of `prepare`; did you mean --filename?"));
+  EXPECT_THAT(ErrorOf({"fabric", "impor", "x"}),
+              HasSubstr("there is no command fabric impor; did you mean import? Write import or design\n"));
+  EXPECT_THAT(ErrorOf({"fabric", "desing", "--gpus", "8"}),
+              HasSubstr("no command fabric desing; did you mean design? Write import or design\n"));
+  EXPECT_THAT(ErrorOf({"fabric", "desing", "--gpus", "8"}), HasSubstr("`kubectl heddle fabric --help`"));
+  EXPECT_THAT(ErrorOf({"switch", "rendr", "x"}),
+              HasSubstr("no command switch rendr; did you mean render? Write render or compare\n"));
+  EXPECT_THAT(ErrorOf({"switch", "foo"}),
+              HasSubstr("there is no command switch foo: write render or compare\n"));
+  EXPECT_THAT(ErrorOf({"-n", "team", "switch"}), HasSubstr("say what to do: render or compare\n"));
+  EXPECT_THAT(ErrorOf({"topology", "gpu-017", "gpu-018"}),
+              HasSubstr("`topology` takes 1 word at most, and \"gpu-018\" is one more\n"));
+  EXPECT_THAT(ErrorOf({"status", "all"}),
+              HasSubstr("`status` takes options only, and \"all\" is none; did you mean --all?\n"));
+  EXPECT_THAT(ErrorOf({"status", "plan"}), HasSubstr("\"plan\" is none"));
+}
+
+TEST(Flags, SayWhatIsMissingAndHowItIsWritten) {
+  EXPECT_THAT(ErrorOf({"status", "-n"}), HasSubstr("Error: --namespace needs a value\n"));
+  EXPECT_THAT(ErrorOf({"status", "--kubeconfig"}), HasSubstr("Error: --kubeconfig needs a value\n"));
+  EXPECT_THAT(ErrorOf({"prepare"}),
+              HasSubstr("--filename is required, as in: kubectl heddle prepare -f job.yaml "
+                        "| kubectl create -f -\n"));
+  EXPECT_THAT(ErrorOf({"fabric", "import"}),
+              HasSubstr("FILE is required, as in: kubectl heddle fabric import "));
+  EXPECT_THAT(ErrorOf({"switch", "render"}),
+              HasSubstr("POLICY is required, as in: kubectl heddle switch render "));
+}
+
+TEST(Flags, ExplainThemselvesBehindHelpToo) {
+  for (const char* command : {"", "status", "fabric", "fabric design", "switch", "prepare"}) {
+    SCOPED_TRACE(command);
+    const CommandLine asked = ReadWords(WordsOf("heddle help " + std::string(command)));
+    const CommandLine option = ReadWords(WordsOf("heddle " + std::string(command) + " --help"));
+    ASSERT_TRUE(asked.instead && option.instead);
+    EXPECT_EQ(asked.instead->exit_code, Output::kOk);
+    EXPECT_EQ(asked.instead->out, option.instead->out);
+  }
+  EXPECT_THAT(ErrorOf({"help", "statsu"}), HasSubstr("there is no command statsu; did you mean status?"));
+  EXPECT_THAT(ErrorOf({"help", "fabric", "desing"}), HasSubstr("did you mean design?"));
+}
+
 // Who mistyped a word is not sent to mend a kubeconfig first.
 TEST(Flags, AreCheckedBeforeAClusterIsAsked) {
   EXPECT_THAT(ErrorOf({"explain", "foo/bar"}), HasSubstr("\"foo/bar\" names nothing that makes a gang"));
