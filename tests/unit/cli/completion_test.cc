@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <CLI/CLI.hpp>
+#include <functional>
+
 #include "cli/complete_names.h"
 #include "cli/flags.h"
+#include "cli/flags_commands.h"
+#include "cli/typed_words.h"
 #include "tests/unit/cli/stage.h"
 
 namespace heddle::cli {
@@ -123,6 +128,45 @@ TEST(Completion, OffersTheOptionsOfTheCommandAndOfAll) {
   EXPECT_THAT(Tab({"fabric", "import", "--"}), AllOf(HasSubstr("--link-gbps\t"), HasSubstr("--output\t")));
   EXPECT_THAT(Tab({"fabric", "--to"}), StartsWith("--topology\t"));
   EXPECT_EQ(Tab({"fabric", "import", "--to"}), ":4\n");
+}
+
+TEST(Completion, OffersEveryCommandThatIsShownAndEveryOptionOfIt) {
+  Flags flags;
+  std::string output;
+  CLI::App app("", "x");
+  DefineProgram(app, flags, output);
+  int commands = 0;
+  const std::function<void(const CLI::App&, const std::vector<const char*>&)> look =
+      [&](const CLI::App& at, const std::vector<const char*>& words) {
+        std::vector<const char*> next = words;
+        next.push_back("");
+        const std::string offered = "\n" + Tab(next);
+        for (const CLI::App* sub : at.get_subcommands([](const CLI::App*) { return true; })) {
+          const bool hidden = sub->get_group().empty();
+          const std::string line = "\n" + sub->get_name() + "\t";
+          EXPECT_EQ(offered.find(line) == std::string::npos, hidden) << sub->get_name();
+          if (hidden) continue;
+          ++commands;
+          std::vector<const char*> inner = words;
+          const std::string name = sub->get_name();
+          inner.push_back(name.c_str());
+          std::vector<const char*> dashes = inner;
+          dashes.push_back("--");
+          const std::string options = "\n" + Tab(dashes);
+          for (const CLI::Option* option : sub->get_options()) {
+            for (const std::string& word : option->get_lnames())
+              EXPECT_THAT(options, HasSubstr("\n--" + word + "\t")) << name;
+          }
+          if (!SubcommandsOf(*sub).empty()) look(*sub, inner);
+        }
+      };
+  look(app, {});
+  EXPECT_GE(commands, 22) << "none was looked at";
+}
+
+TEST(Completion, OffersTheCommandsBehindHelp) {
+  EXPECT_EQ(Tab({"help", ""}), Tab({""}));
+  EXPECT_THAT(Tab({"help", "fabric", "im"}), StartsWith("import\t"));
 }
 
 TEST(Completion, OffersValuesWhereTheyAreFew) {
