@@ -4,7 +4,8 @@ of it. On paper. Of values that are true or false see SwitchesTest in test_chart
 import json
 from dataclasses import dataclass, field
 
-from chart_text import ChartTextTestCase, values_in
+from bed import REPOSITORY
+from chart_text import ChartTextTestCase, named, pod_of, values_in
 from test_chart_values import VALUES, merged, nested
 
 MONITORS = {"monitoring": {"podMonitors": {"enabled": True}}}
@@ -27,7 +28,7 @@ class Other:
 OTHERS = {
     "mode": Other("observe", "name: heddle-observer"),
     "scope": Other("cluster", ""),
-    "managedResources": Other(["amd.com/gpu"], "amd.com/gpu"),
+    "managedResources": Other(["amd.com/gpu"], '"name": "amd.com/gpu"'),
     "image.registry": Other("reg.example/ai", "reg.example/ai/heddle:"),
     "image.repository": Other("other-name", "other-name:"),
     "image.tag": Other("9.9.9", "heddle:9.9.9"),
@@ -123,3 +124,12 @@ class OtherValuesTest(ChartTextTestCase):
                 came = set(after) - set(before)
                 self.assertTrue(not other.seen or [line for line in came if other.seen in line],
                                 f"{other.seen} stands in none of {sorted(came)}")
+
+    def test_the_operator_counts_as_gpus_what_admission_does(self):
+        """It asks only with --nodes=gpu, and would then leave nodes with other GPUs than NVIDIA's without an agent."""
+        self.assertIn('add_option("--gpu-resource", daemon.selection.gpu_resources', (REPOSITORY / "operator" / "main.cc").read_text())
+        for names in (["nvidia.com/gpu"], ["amd.com/gpu", "heddle.dev/gpu"]):
+            objects = self.objects({"managedResources": names, "operator": {"arguments": ["--nodes=gpu"]}})
+            command = pod_of(named(objects, "Deployment", "heddle-operator"))["spec"]["containers"][0]["command"]
+            self.assertEqual([word for word in command if "gpu" in word],
+                             [*(f"--gpu-resource={name}" for name in names), "--nodes=gpu"])
