@@ -127,8 +127,21 @@ void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::s
                            object.status.agent_version, object.status.hash));
 }
 
+// They are under no condition, since no gang needs them: a node whose storage is away trains nothing all the same.
+std::string StoragePortsDown(const Node& node) {
+  std::string lines;
+  for (const Nic& nic : node.nics) {
+    for (const NicPort& port : nic.ports) {
+      if (nic.role != topology::NicRole::kStorage || port.state != topology::LinkState::kDown) continue;
+      const std::string number = nic.ports.size() == 1 ? "" : fmt::format(" port {}", port.number);
+      lines += fmt::format("  storage port {}{} is Down\n", Printable(nic.name), number);
+    }
+  }
+  return lines;
+}
+
 // What is not True, the worst first, each with its evidence; then in one line what is.
-void AddConditions(const std::vector<crds::Condition>& conditions, std::string& text) {
+void AddConditions(const std::vector<crds::Condition>& conditions, const Node& node, std::string& text) {
   std::vector<std::string> good;
   std::string bad, unknown;
   for (const crds::Condition& condition : conditions) {
@@ -140,6 +153,7 @@ void AddConditions(const std::vector<crds::Condition>& conditions, std::string& 
     into += WrapSentence(
         fmt::format("{} ({}): {}", condition.type, condition.reason, Printable(condition.message)));
   }
+  bad += StoragePortsDown(node);
   text += "\nWrong\n" + (bad.empty() ? "  nothing that this agent can see\n" : bad);
   if (!unknown.empty()) text += "Not known\n" + unknown;
   if (!good.empty()) text += "Good\n" + Wrap(good, "  ");
@@ -317,7 +331,7 @@ void AddGrants(const std::vector<crds::Grant>& grants, std::string& text) {
 std::string Ticket(const crds::NodeTopology& object, const PrintedFacts& facts) {
   std::string text;
   AddHead(object, facts, text);
-  AddConditions(object.status.conditions, text);
+  AddConditions(object.status.conditions, object.status.node, text);
   AddGpus(object.status.node, facts, text);
   AddPorts(object.status.node, text);
   AddDistances(object.status.node, facts.distances, text);

@@ -44,6 +44,15 @@ TEST(Ticket, OfASoundMachineSaysThatNothingIsWrong) {
               HasSubstr("\nWrong\n  nothing that this agent can see\n"));
 }
 
+TEST(Ticket, NamesAStoragePortThatIsDown) {
+  Observation seen = test::RecordedMachine("dgx-a100").Look();
+  EXPECT_THAT(TicketOf(seen), HasSubstr("\nWrong\n  nothing that this agent can see\n"));
+  for (topology::Nic& nic : seen.node.nics) {
+    if (nic.name == "mlx5_4") nic.ports.at(0).state = topology::LinkState::kDown;
+  }
+  EXPECT_THAT(TicketOf(seen), HasSubstr("\nWrong\n  storage port mlx5_4 is Down\n"));
+}
+
 TEST(Ticket, SaysWhichGpusCountForLessOverNvlink) {
   Observation seen = test::RecordedMachine("hgx-h100").Look();
   seen.node.nvlink.exceptions = {{2, 17}, {3, 18, 3500}};
