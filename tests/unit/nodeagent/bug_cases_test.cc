@@ -238,6 +238,13 @@ TEST_F(BugCase, AHostThatHasHeardNobodyYetIsPublished) {
   folder_.Write("lldp.json", bare);
   status = Publish();
   EXPECT_THAT(Condition(status, "LeavesKnown"), HasSubstr("True"));
+  // The ids say the same as the descriptions.
+  const Json nic = Nic(status, "mlx5_bond_1");
+  ASSERT_EQ(nic["ports"].size(), 2U) << nic.dump();
+  EXPECT_EQ(nic["ports"][0].value("leaf", ""), "tor-a") << nic.dump();
+  EXPECT_EQ(nic["ports"][0].value("leafPort", ""), "Ethernet4") << nic.dump();
+  EXPECT_EQ(nic["ports"][1].value("leaf", ""), "tor-b") << nic.dump();
+  EXPECT_EQ(nic["ports"][1].value("leafPort", ""), "Ethernet4") << nic.dump();
 }
 
 // 5: NVIDIA/NVSentinel#1529. A misspelt setting switched the checks off, and the pod was Ready.
