@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
+
 #include "formats/printable.h"
 
 namespace heddle::nodeagent {
@@ -14,6 +17,18 @@ constexpr std::size_t kMaxNamed = 16 << 10;  // 128 patterns of 64 characters ta
 std::string Text(const YAML::Node& document, const char* key, std::size_t most = 128) {
   const YAML::Node value = document[key];
   return value.IsDefined() && value.IsScalar() ? formats::Printable(value.Scalar(), most) : std::string();
+}
+
+std::vector<std::string> Strangers(const YAML::Node& document) {
+  constexpr std::size_t kMost = 8;
+  constexpr std::array<std::string_view, 5> kKeys{"name", "hostname", "site", "uncabled", "storage"};
+  std::vector<std::string> strangers;
+  for (const auto& entry : document) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : std::string("(no word)");
+    if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+    if (strangers.size() < kMost) strangers.push_back(formats::Printable(key, 64));
+  }
+  return strangers;
 }
 
 bool LowerOrDigit(char c) {
@@ -29,8 +44,12 @@ base::Result<Identity> ParseMachineYaml(std::string_view yaml) {
     const YAML::Node document = YAML::Load(std::string(yaml));
     if (!document.IsMap())
       return base::Fail(base::Code::kInvalid, "machine.yaml is no map of name, hostname and site");
-    return Identity{Text(document, "hostname"), Text(document, "name"), Text(document, "site"),
-                    Text(document, "uncabled", kMaxNamed), Text(document, "storage", kMaxNamed)};
+    return Identity{Text(document, "hostname"),
+                    Text(document, "name"),
+                    Text(document, "site"),
+                    Text(document, "uncabled", kMaxNamed),
+                    Text(document, "storage", kMaxNamed),
+                    Strangers(document)};
   } catch (const std::exception& error) {
     return base::Fail(base::Code::kInvalid,
                       fmt::format("machine.yaml is not YAML ({})", formats::Printable(error.what(), 120)));

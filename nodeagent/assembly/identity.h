@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -14,11 +15,12 @@ struct Identity {
   std::string site;        // empty = the one site
   std::string uncabled{};  // ports that its owner says have no cable, as UncabledPorts::Parse takes them
   std::string storage{};   // NICs that its owner says are for storage, as StorageNics::Parse takes them
+  std::vector<std::string> strangers{};  // keys of machine.yaml that mean nothing, as misspelt ones do
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// machine.yaml of a recorded machine: name (the product), hostname, site, uncabled, storage. Unknown keys are somebody
-// else's.
+// machine.yaml of a recorded machine: name (the product), hostname, site, uncabled, storage. Other keys are
+// Identity::strangers.
 [[nodiscard]] base::Result<Identity> ParseMachineYaml(std::string_view yaml);
 std::string FormatMachineYaml(const Identity& identity);
 

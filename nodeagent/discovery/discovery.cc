@@ -1,5 +1,8 @@
 #include "nodeagent/discovery/discovery.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "formats/printable.h"
@@ -66,6 +69,11 @@ Readings Discovery::Read() {
   AddAmdGpus(files_, readings.pci, readings.gpus);
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read(readings.rdma));
   if (supplied_) Supply(*supplied_, readings);
+  if (!identity_.strangers.empty()) {
+    readings.pci.problems.push_back(fmt::format(
+        "machine.yaml: {} says nothing here: its keys are name, hostname, site, uncabled and storage",
+        fmt::join(identity_.strangers, ", ")));
+  }
   for (std::string& problem : files_.problems()) {
     if (!IsSaid(readings, problem)) readings.pci.problems.push_back(std::move(problem));
   }

@@ -466,7 +466,6 @@ def write_host(host, shape, folder, common=None):
         write_netdevs(out, host, shape, nic)
     machine = [f'name: "{shape.product}"', f"hostname: {host.name}"]
     machine += [f"site: {host.site}"] if host.site else []
-    machine += [f"cluster_uuid: {host.cluster_uuid}"] if host.cluster_uuid else []
     out.put("machine.yaml", "\n".join(machine))
     out.put("nvml.yaml", nvml_yaml(host, shape))
     if shape.amd:

@@ -588,16 +588,5 @@ TEST(Machines, ALoopOfLinksEnds) {
   EXPECT_NE(seen.node.FindNic("eno1"), nullptr);
 }
 
-TEST(Machines, NodeNamesAreCheckedBeforeTheyReachTheServer) {
-  EXPECT_EQ(WhyNotNodeName("gpu-17.rack-3"), "");
-  for (const char* wrong : {"", "GPU-1", "-a", "a_b", "a/b", "a."})
-    EXPECT_NE(WhyNotNodeName(wrong), "") << wrong;
-  const test::TemporaryFolder folder;
-  const base::DiskFileTree files(folder.path());
-  const auto machine = OpenRecorded(files, folder.path(), "");
-  ASSERT_FALSE(machine);
-  EXPECT_THAT(machine.error().message, HasSubstr("give --node NAME"));
-}
-
 }  // namespace
 }  // namespace heddle::nodeagent
