@@ -252,6 +252,22 @@ def p5_48xlarge():
     return m
 
 
+def p5en_48xlarge():
+    # Two EFA devices of 200 Gb/s for each GPU, 16 in all, after what health checks for it count. Which buses they are
+    # on is made up, and so is their id: the newest that the efa driver knows.
+    m = Shape("p5en.48xlarge", (2, 1, 48, 2), 1024, "NVIDIA H200", "550.127.05", (4, 18), fabric="completed")
+    for gpu in range(8):
+        first = 0x4F + 0x11 * gpu  # EFA on two buses, the GPU on the third
+        found = m.switch(first - 3, {first: "EFA3", first + 1: "EFA3", first + 2: "H200"}, gpu // 4)
+        m.gpus.append(GpuSpec(found[2], 143771))
+        for number, bdf in enumerate(found[:2]):
+            key = str(gpu) if number == 0 else f"{gpu}.{number + 1}"
+            m.nics.append(NicSpec(f"rdmap{first + number}s0", bdf, "efa", 200, [Port(key)]))
+    m.nvswitches = m.switch(0xD8, {bus: "NVSwitch4" for bus in range(0xDB, 0xDF)}, 1)
+    m.ethernet("ens32", m.direct(0x1E, 0x1F, "ENA", 0, width=4), 100, leaf="")
+    return m
+
+
 def p4d_24xlarge():
     # After ../shared/data/resourceslice, which is of a real one: no port stands above any device, and two GPUs, an EFA
     # and mostly an ENA share each of four host bridges. The NVSwitches are not in it; their place here is made.
@@ -392,6 +408,7 @@ SHAPES = {
     "gb200-roce-tray": gb200_roce_tray,
     "p4d-24xlarge": p4d_24xlarge,
     "p5-48xlarge": p5_48xlarge,
+    "p5en-48xlarge": p5en_48xlarge,
     "p6-b200-48xlarge": p6_b200,
     "roce-dual-tor": roce_dual_tor,
     "roce-dual-tor-cx8": lambda: roce_dual_tor("CX8-eth"),

@@ -212,6 +212,17 @@ TEST(Machines, P5GivesEachGpuFourEfaDevicesOfItsRail) {
   EXPECT_EQ(seen.node.FindNic("rdmap79s0")->ports.at(0).leaf_port.missing(), Missing::kUnknown);
 }
 
+TEST(Machines, P5enGivesEachGpuTwoEfaDevicesOfItsRail) {
+  const Observation seen = test::RecordedMachine("p5en-48xlarge").Look();
+  ExpectGolden("p5en-48xlarge", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const auto nics = seen.node.NicsOfGpu(gpu);
+    ASSERT_EQ(nics.size(), 2u) << gpu;
+    for (const Nic* nic : nics) EXPECT_TRUE(nic->rail == gpu && nic->usable_gbps() == 200) << nic->name;
+  }
+}
+
 // After what two DRA drivers published of a real one: two GPUs share the EFA on their host bridge, and no switch is
 // seen. ENA devices stand on the same bridges and are no NICs for jobs.
 TEST(Machines, P4dGivesTwoGpusTheEfaDeviceOfTheirHostBridge) {

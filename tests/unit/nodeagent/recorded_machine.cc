@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import machines
 shapes = ("dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200", "p5-48xlarge", "roce-dual-tor",
-          "p4d-24xlarge", "p6-b200-48xlarge",
+          "p4d-24xlarge", "p5en-48xlarge", "p6-b200-48xlarge",
           "plain-host", "hgx-b300", "nd-a100-v4-vm", "nd-a100-v4-vm-blind", "mi300x")
 hosts = [{"name": shape, "shape": shape} for shape in shapes]
 hosts += [{"name": shape, "shape": shape, "clique": 3, "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"}
