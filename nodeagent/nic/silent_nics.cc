@@ -80,7 +80,12 @@ std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree
   if (silent.empty()) return silent;
   // No such folder: no RDMA driver is loaded, so all of them are silent.
   const auto listed = files.List("sys/class/infiniband");
-  if (!listed && listed.error().code != base::Code::kNotFound) silent.clear();
+  bool told = listed || listed.error().code == base::Code::kNotFound;
+  for (const std::string& name : listed.value_or(std::vector<std::string>())) {
+    const auto place = files.ReadLink(fmt::format("sys/class/infiniband/{}/device", name));
+    told = told && (place || place.error().code == base::Code::kNotFound);
+  }
+  if (!told) silent.clear();
   return silent;
 }
 

@@ -20,7 +20,8 @@ struct SilentNic {
 // By PCI address. Left out are virtual functions, those that WhyExcluded leaves out, those that somebody took from
 // their driver on purpose (for a virtual machine, for DPDK), EFA, which Assemble knows by itself, and Ethernet
 // functions of a card with an RDMA device: a bond of both of its ports has one for the two. Nothing where the RDMA
-// devices could not be listed. Reads a few files of the NICs that may be silent, and none on a machine without.
+// devices, or the place of one, could not be read. Reads a few files of the NICs that may be silent, and none on a
+// machine without.
 std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree& tree,
                                       const RdmaReadings& rdma);
 
