@@ -76,6 +76,8 @@ constexpr std::array kReasonWords{
                 "let its agent read /sys/bus/pci, and look at dmesg; docs/nodeagent.md", Gravity::kProblem},
     ReasonWords{"NvlinksUp", "LinkSlow", "NVLinks slower than the others",
                 "nvidia-smi nvlink -s on the node, then reset the GPU", Gravity::kWarning},
+    ReasonWords{"LinksUp", "NicGone", "NICs gone",
+                "dmesg on the node; reset, reseat or replace the card; docs/nodeagent.md", Gravity::kProblem},
     ReasonWords{"LeavesKnown", "NoPlaceLabel", "leaves not known",
                 "label the Nodes with their place, or give agents a file of labels; docs/nodeagent.md",
                 Gravity::kWarning},
@@ -210,14 +212,14 @@ std::vector<Trouble> TopologyTroubles(const Objects& topologies) {
       continue;
     }
     const Json& conditions = kube::ArrayAt(object, {"status", "conditions"});
-    // The conditions of rails say more of the same links.
+    // The conditions of rails say more of the same links; a NIC that is gone has no rail that could say it.
     const bool rails = std::any_of(conditions.begin(), conditions.end(), [](const Json& one) {
       return IsBad(one) && !RailOf(kube::StringAt(one, {"type"})).empty();
     });
     for (const Json& condition : conditions) {
       const std::string type = kube::StringAt(condition, {"type"});
       const std::string reason = kube::StringAt(condition, {"reason"});
-      if (!IsBad(condition) || type.empty() || (rails && type == "LinksUp")) continue;
+      if (!IsBad(condition) || type.empty() || (rails && type == "LinksUp" && reason != "NicGone")) continue;
       Trouble trouble = OfCondition(type, reason);
       trouble.kind = "Node";
       trouble.reason = reason.empty() ? type : fmt::format("{}/{}", type, reason);

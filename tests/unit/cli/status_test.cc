@@ -210,6 +210,13 @@ TEST_F(StatusTest, SaysOnceWhatIsWrongWithTheUfmOfAFabric) {
   EXPECT_THAT(Run().out, testing::HasSubstr("its UFM counts no ports"));
 }
 
+TEST_F(StatusTest, SaysThatANicIsGoneBesideARailThatIsDown) {
+  AddHealthy();
+  SayOfNode("node-01", "Rail5Healthy", "LinkDown", "mlx5_5 port 1 is down");
+  SayOfNode("node-01", "LinksUp", "NicGone", "GPU 3 has no NIC of its own on rail 3 and borrows mlx5_0");
+  EXPECT_THAT(Whats(RunJson()), testing::Contains(testing::HasSubstr("NICs gone")));
+}
+
 TEST_F(StatusTest, ShowsANightWithTheWorstFirst) {
   BreakEverything();
   const Output output = Run();
