@@ -96,7 +96,7 @@ class Looking {
   }
 
   base::Status File(const std::string& target) {
-    const std::string path = target == "-" ? "standard input" : target;
+    const std::string path = InputName(target);
     auto read = sources_.read(target);
     if (!read) {
       base::Error error = std::move(read).error();
@@ -104,8 +104,7 @@ class Looking {
       return base::Fail(std::move(error));
     }
     const std::string text = *std::move(read);
-    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-      return base::Fail(base::Code::kInvalid, path + " is empty");
+    TRY(IsText(target, text, "Kubernetes objects"));
     std::map<std::string, int> others;
     bool any = false;
     TRY(ForEachObject(text, nullptr,

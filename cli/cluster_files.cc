@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/object_documents.h"
 #include "crds/fabric.h"
 #include "crds/keys.h"
 #include "crds/yaml.h"
@@ -248,6 +249,7 @@ base::Result<ClusterFiles> ReadClusterFiles(const std::vector<std::string>& path
   ClusterFiles files;
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const std::string text, read(path), "--topology");
+    TRY(IsText(path, text, "the NodeTopologies of `kubectl get nt,fabrics,gangs -A -o json`"), "--topology");
     TRY(ReadClusterFile(path, text, files), "--topology");
   }
   if (!files.topologies.empty()) return files;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "cli/object_documents.h"
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
 #include "crds/node_topology.h"
@@ -151,6 +152,7 @@ base::Result<DesignAnswer> Answer(const FabricDesignOptions& options, const Read
   answer.prices = sizing::UsualPrices();
   if (!options.prices.empty()) {
     ASSIGN_OR_RETURN(const std::string text, read(options.prices), "--prices");
+    TRY(IsText(options.prices, text, "items: {switch.qm9700: {low: 28000, high: 31000}}"), "--prices");
     ASSIGN_OR_RETURN(answer.prices, ReadPrices(text), "--prices " + options.prices);
     answer.prices_from = options.prices;
   }

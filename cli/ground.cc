@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "cli/gpu_use.h"
+#include "cli/object_documents.h"
 #include "crds/fabric_assembly.h"
 #include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
@@ -263,6 +264,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
   }
   if (!counted && !options.taken.empty()) {
     ASSIGN_OR_RETURN(const std::string text, read(options.taken), "--taken");
+    TRY(IsText(options.taken, text, "the pods of `kubectl get pods -A -o json`"), "--taken");
     TRY(ReadClusterFile(options.taken, text, files), "--taken");
   }
   TRY(CheckCounts(counts, fabrics));

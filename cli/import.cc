@@ -12,6 +12,7 @@
 #include "cli/import_machine.h"
 #include "cli/import_slurm.h"
 #include "cli/import_source.h"
+#include "cli/object_documents.h"
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
 #include "crds/node_topology.h"
@@ -56,7 +57,7 @@ class Import {
       const SourceWord source = ParseSourceWord(word);
       if (source.path.empty()) return base::Fail(Code::kInvalid, "\"" + word + "\" names no file");
       ASSIGN_OR_RETURN(const std::string text, read_(source.path));
-      TRY(Read(source, text), source.path);
+      TRY(Read(source, text), InputName(source.path));
     }
     if (options_.nvlink_blocks && !slurm_) {
       return base::Fail(Code::kInvalid,

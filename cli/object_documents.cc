@@ -38,7 +38,33 @@ base::Status Document(const Json& document, const Each& each) {
   return {};
 }
 
+// Of a program, an archive or a picture: control characters, which neither YAML nor JSON may have. A byte order mark of
+// UTF-16, as PowerShell writes it, begins a text with many zeros, which YAML reads.
+bool IsBinary(std::string_view text) {
+  constexpr std::size_t kLooksAt = std::size_t{64} << 10;
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return false;
+  const std::string_view start = text.substr(0, kLooksAt);
+  return std::any_of(start.begin(), start.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' &&
+           std::string_view("\a\b\t\n\v\f\r\x1b").find(c) == std::string_view::npos;
+  });
+}
+
 }  // namespace
+
+std::string InputName(const std::string& path) {
+  return path == "-" ? "standard input" : path;
+}
+
+base::Status IsText(const std::string& path, const std::string& text, std::string_view expected) {
+  if (text.find_first_not_of(" \t\r\n\xef\xbb\xbf") == std::string::npos)
+    return base::Fail(Code::kInvalid,
+                      fmt::format("{} is empty; it should hold {}", InputName(path), expected));
+  // What begins as JSON has a line that can be named.
+  if (IsJson(text) || !IsBinary(text)) return {};
+  return base::Fail(Code::kInvalid, fmt::format("{} is neither YAML nor JSON but binary; it should hold {}",
+                                                InputName(path), expected));
+}
 
 base::Result<Json> JsonOf(const std::string& text) {
   if (text.size() > kMaxBytes || !formats::IsBounded(text, kMaxValues, 64))

@@ -204,6 +204,8 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
   for (const std::string& file : options.files) {
     const auto text = read(file);
     if (!text) return Failure({base::Code::kInvalid, text.error().message, std::nullopt});
+    if (const base::Status readable = IsText(file, *text, "Kubernetes objects"); !readable)
+      return Failure(readable.error());
     const auto done = ForEachObject(*text, nullptr, [&](const Json& object) -> base::Status {
       Json copy = object;
       changed += PrepareObject(copy, options.gpu_resources);
@@ -211,7 +213,7 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
       return {};
     });
     if (!done) {
-      return Failure({base::Code::kInvalid, file + ": " + done.error().message, std::nullopt});
+      return Failure({base::Code::kInvalid, InputName(file) + ": " + done.error().message, std::nullopt});
     }
   }
   std::string notes;

@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "cli/advice.h"
+#include "cli/object_documents.h"
 #include "cli/switch_files.h"
 #include "lossless/cable_compare.h"
 #include "switches/cables.h"
@@ -171,13 +172,18 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
   for (const std::string& word : options.files) {
     const auto [name, path] = NameAndPath(word);
     const auto text = read(path);
-    const base::Status status =
-        text ? ReadSwitchFile(path, name, *text, files) : base::Status(base::Fail(text.error()));
-    if (status) continue;
-    output.err +=
-        "Error: " + Printable(text ? path + ": " + status.error().message : status.error().message) + "\n";
+    base::Status status = text ? IsText(path, *text, "NodeTopologies or a switch's settings (config_db.json)")
+                               : base::Status(base::Fail(text.error()));
+    if (status) {
+      status = ReadSwitchFile(path, name, *text, files);
+      if (status) continue;
+      status = base::Fail(status.error().In(InputName(path)));
+    }
+    output.err += "Error: " + Printable(status.error().message) + "\n";
     output.exit_code = Output::kUsage;
   }
+  // Of files that could not be read it would count 0 cables.
+  if (output.exit_code != Output::kOk && files.nodes.empty() && files.switches.empty()) return output;
   const Compared compared = CompareFiles(files);
   output.out = look.format == Format::kText ? TextOf(compared, options.problems, look.style)
                                             : Printed(JsonOf(compared, options.problems), look.format);

@@ -38,6 +38,7 @@ struct NamedPolicy {
 
 base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& read) {
   ASSIGN_OR_RETURN(const std::string text, read(path));
+  TRY(IsText(path, text, "one LosslessPolicy and nothing else"));
   std::vector<NamedPolicy> found;
   const auto take = [&](const Json& object) -> base::Status {
     if (kube::StringAt(object, {"kind"}) != crds::keys::kLosslessPolicy.kind) return {};
@@ -48,7 +49,7 @@ base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& re
     found.push_back({policy.name, std::move(resolved)});
     return {};
   };
-  TRY(ForEachObject(text, nullptr, take), path);
+  TRY(ForEachObject(text, nullptr, take), InputName(path));
   if (found.size() == 1) return std::move(found.front());
   return base::Fail(Code::kInvalid,
                     fmt::format("{} holds {} LosslessPolicies: give a file with one", path, found.size()));
@@ -82,7 +83,8 @@ base::Status AddPorts(const SwitchRenderOptions& options, const ReadFile& read, 
     SwitchFiles files;
     for (const std::string& path : options.hosts_on) {
       ASSIGN_OR_RETURN(const std::string text, read(path));
-      TRY(ReadNodes(text, files), path);
+      TRY(IsText(path, text, "NodeTopologies"), "--hosts-on");
+      TRY(ReadNodes(text, files), InputName(path));
     }
     for (const std::string& port : PortsOfHosts(files, work.parsed))
       work.ports.emplace(port, PortFacing::kHost);
@@ -125,6 +127,7 @@ base::Result<Work> ReadWork(const SwitchRenderOptions& options, const ReadFile& 
   ASSIGN_OR_RETURN(work.policy, ReadPolicy(options.policy, read));
   if (!options.config.empty()) {
     ASSIGN_OR_RETURN(work.config, read(options.config));
+    TRY(IsText(options.config, work.config, "a switch's settings (config_db.json)"), "--config");
     ASSIGN_OR_RETURN(work.parsed, formats::ParseSonicConfig(work.config), options.config);
   }
   TRY(AddPorts(options, read, work));

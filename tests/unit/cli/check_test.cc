@@ -121,7 +121,12 @@ TEST(CheckCommand, SaysWhereAFileMakesNoSense) {
 }
 
 TEST(CheckCommand, SaysOfAFileThatIsNoneWhatToGive) {
-  EXPECT_THAT(CheckText("\n \n").err, HasSubstr("standard input is empty"));
+  EXPECT_THAT(CheckText("\n \n").err,
+              HasSubstr("Error: standard input is empty; it should hold Kubernetes objects\n"));
+  EXPECT_THAT(
+      CheckText("\x1f\x8b\x08\"\\1").err,
+      HasSubstr("standard input is neither YAML nor JSON but binary; it should hold Kubernetes objects\n"));
+  EXPECT_THAT(CheckText("kind: ConfigMap\n# \x1b[31mred\n").err, Not(HasSubstr("binary")));
   EXPECT_THAT(CheckText("- kind: Pod\n- kind: Pod\n").err,
               AllOf(HasSubstr("standard input: it is a list"), HasSubstr("a line --- between them")));
   EXPECT_THAT(CheckText("kind: Widget\nmetadata: {name: w}\n").err,

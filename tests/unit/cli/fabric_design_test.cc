@@ -164,7 +164,9 @@ TEST(FabricDesign, RefusesPricesThatAreNone) {
     EXPECT_EQ(output.exit_code, Output::kUsage) << text;
     EXPECT_THAT(output.err, HasSubstr(part)) << text;
   };
-  refused("", "no prices");
+  refused("", "--prices: p is empty; it should hold items: {");
+  refused("\x01\x02", "--prices: p is neither YAML nor JSON but binary; it should hold items: {");
+  refused("{}", "no prices");
   refused("[1]", "no prices");
   refused("items: []", "write prices by key");
   refused("items: {switch.qm9700: {low: 3, high: 2}}", "low is more than high");

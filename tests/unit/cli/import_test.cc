@@ -581,6 +581,8 @@ TEST(Import, RefusesWhatIsNoSource) {
     return output.err;
   };
   EXPECT_THAT(refusal({"empty"}), HasSubstr("empty: it is empty"));
+  desk.texts["-"] = "\n";
+  EXPECT_THAT(refusal({"-"}), HasSubstr("Error: standard input: it is empty"));
   EXPECT_THAT(refusal({"ibnetdiscover:empty"}), HasSubstr("no switch and no adapter is in it"));
   EXPECT_THAT(refusal({"ibnetdiscover:junk"}), HasSubstr("line 1 is not ibnetdiscover's: `no such thing`"));
   EXPECT_THAT(refusal({"conf"}), HasSubstr("conf: slurm-conf: line 1: nodes: `n[0-999999999]`"));

@@ -206,6 +206,20 @@ TEST(Prepare, SaysWhichFileCannotBeRead) {
   const Output output = Prepare({.files = {"job.json"}}, broken, {});
   EXPECT_EQ(output.exit_code, Output::kUsage);
   EXPECT_THAT(output.err, HasSubstr("job.json"));
+  const auto text_of = [](const char* text) {
+    const std::string whole = text;
+    return Prepare({.files = {"-"}},
+                   [&whole](const std::string&) -> base::Result<std::string> { return whole; }, {});
+  };
+  const Output empty = text_of(" \n");
+  EXPECT_EQ(empty.exit_code, Output::kUsage) << "`helm template | kubectl heddle prepare -f -` said nothing";
+  EXPECT_EQ(empty.err, "Error: standard input is empty; it should hold Kubernetes objects\n");
+  const Output program = text_of(
+      "\x7f"
+      "ELF\x02\x01");
+  EXPECT_EQ(program.exit_code, Output::kUsage);
+  EXPECT_THAT(program.err, HasSubstr("standard input is neither YAML nor JSON but binary"));
+  EXPECT_EQ(text_of("# nothing yet\n").exit_code, Output::kOk);
   const Output none = Prepare({.files = {"/nowhere.yaml"}}, FromDisk, {});
   EXPECT_EQ(none.exit_code, Output::kUsage);
   EXPECT_THAT(none.err, HasSubstr("/nowhere.yaml cannot be read"));

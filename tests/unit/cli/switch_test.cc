@@ -131,6 +131,24 @@ TEST(SwitchRenderCommand, SaysWhatIsWrongWithTheQuestion) {
               HasSubstr("1 to 100000 metres"));
   EXPECT_THAT(error({.policy = kNodes, .config = kLeaf, .ports = {"Ethernet0"}}),
               HasSubstr("holds 0 LosslessPolicies"));
+  const auto error_of = [](const SwitchRenderOptions& options) {
+    const Output output = SwitchRender(options,
+                                       With({{"-", ""},
+                                             {"program",
+                                              "\x7f"
+                                              "ELF\x02\x01"}}),
+                                       {});
+    EXPECT_EQ(output.exit_code, Output::kUsage);
+    return output.err;
+  };
+  EXPECT_THAT(error_of({.policy = "-", .config = kLeaf, .ports = {"Ethernet0"}}),
+              HasSubstr("standard input is empty; it should hold one LosslessPolicy"));
+  EXPECT_THAT(error_of({.policy = "program", .config = kLeaf, .ports = {"Ethernet0"}}),
+              HasSubstr("program is neither YAML nor JSON but binary; it should hold one LosslessPolicy"));
+  EXPECT_THAT(error_of({.policy = kDefaults, .config = "program", .ports = {"Ethernet0"}}),
+              HasSubstr("--config: program is neither YAML nor JSON but binary; it should hold a switch's"));
+  EXPECT_THAT(error_of({.policy = kDefaults, .config = kLeaf, .hosts_on = {"-"}}),
+              HasSubstr("--hosts-on: standard input is empty; it should hold NodeTopologies"));
   EXPECT_THAT(error({.policy = "nowhere.yaml", .config = kLeaf, .ports = {"Ethernet0"}}),
               HasSubstr("nowhere.yaml"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kNodes, .ports = {"Ethernet0"}}), HasSubstr("no JSON"));
@@ -198,6 +216,20 @@ TEST(SwitchCompareCommand, LooksAtTheOtherFilesWhereOneCannotBeRead) {
   const Output empty = Compare({kLeaf});
   EXPECT_EQ(empty.exit_code, Output::kOk);
   EXPECT_THAT(empty.err, HasSubstr("no RoCE port in these files"));
+}
+
+TEST(SwitchCompareCommand, CountsNoCablesOfFilesThatCannotBeRead) {
+  for (const auto& [text, why] :
+       {std::pair("", "standard input is empty; it should hold NodeTopologies or a switch's settings"),
+        std::pair("\x7f"
+                  "ELF\x02\x01",
+                  "standard input is neither YAML nor JSON but binary"),
+        std::pair("kind: [", "standard input: line ")}) {
+    const Output output = SwitchCompare({.files = {"-"}}, With({{"-", text}}), {});
+    EXPECT_EQ(output.exit_code, Output::kUsage) << why;
+    EXPECT_EQ(output.out, "") << why;
+    EXPECT_THAT(output.err, AllOf(HasSubstr(why), Not(HasSubstr("no RoCE port")))) << why;
+  }
 }
 
 // What Mended() makes of leaf-3, changed by a test, against both hosts.

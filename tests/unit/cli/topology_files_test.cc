@@ -223,6 +223,10 @@ TEST(TopologyFiles, AreRefusedInSentencesThatNameThem) {
   shelf.texts["service.yaml"] = "kind: Service\n";
   shelf.texts["cut.json"] = R"({"items":[{"kind":"NodeTo)";
   shelf.texts["empty"] = "";
+  shelf.texts["program"] = std::string(
+      "\x7f"
+      "ELF\x02\x01\x01\0\0\0\"\\1",
+      13);
   shelf.texts["nt.json"] = ListOf(NodeTopologiesOf("su:1 node:2"));
   const std::vector<Given> all{
       {"nothing there", {"nowhere.json"}, {"--topology: nowhere.json cannot be read"}},
@@ -230,7 +234,12 @@ TEST(TopologyFiles, AreRefusedInSentencesThatNameThem) {
        {"service.yaml"},
        {"no NodeTopology with a status is in there, only 1 Service", "kubectl get nt,fabrics,gangs -A",
         "kubectl heddle fabric design --topology"}},
-      {"nothing in it", {"empty"}, {"no NodeTopology with a status is in there; make the file"}},
+      {"nothing in it",
+       {"empty"},
+       {"--topology: empty is empty; it should hold the NodeTopologies of `kubectl get nt,fabrics,gangs"}},
+      {"a program",
+       {"program"},
+       {"--topology: program is neither YAML nor JSON but binary; it should hold the NodeTopologies"}},
       {"cut short", {"nt.json", "cut.json"}, {"--topology: cut.json: line 1"}},
       {"twice the same", {"nt.json", "nt.json"}, {"nt.json: item 0: NodeTopology node-00 stands twice"}}};
   for (const Given& given : all) {
