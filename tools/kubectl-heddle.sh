@@ -24,7 +24,7 @@ takes_file() {
     *) return 1 ;;
   esac
   case $before in
-    -f | --filename | --topology | --taken | --results | --config | --hosts-on | --prices) ;;
+    -f | -f?* | --filename | --topology | --taken | --results | --config | --hosts-on | --prices) ;;
     --infiniband | --where | --rules | --problems | --csv | --nvlink-blocks | --what-if | --suggest | -*=*) ;;
     -?*) return 1 ;;
   esac
@@ -58,20 +58,23 @@ while [ "$count" -gt 0 ]; do
       case $command,$word in fabric,design) command='fabric design' ;; esac
       ;;
   esac
-  # FILE, --option=FILE or NAME=FILE.
-  file=''
+  # FILE, --option=FILE, NAME=FILE, KIND:FILE or -fFILE; of each, - is standard input.
+  file='' given=''
   if [ "$word" != - ] && takes_file; then
-    if [ -f "$word" ]; then file=$word; elif [ -f "${word##*=}" ]; then file=${word##*=}; fi
+    for part in "$word" "${word##*=}" "${word##*:}" "${word#-f}"; do
+      [ "$part" != - ] || given=yes
+      [ -n "$file" ] || [ ! -f "$part" ] || [ "$part" = - ] || file=$part
+    done
   fi
   case $command,$before,$word in
-    'fabric design',--topology,- | 'fabric design',*,--topology=-) ;; # it writes there, and - is its standard output
+    'fabric design',--topology,- | 'fabric design',*,--topology=-) given='' ;; # it writes there, and - is its standard output
     'fabric design',--topology,* | 'fabric design',*,--topology=*) refuse "the pod has no place for files: write --topology - > FILE" ;;
-    *,-)
-      [ -z "$input" ] || refuse "standard input is taken by $input already"
-      input=-
-      ;;
+    *,-) given=yes ;;
   esac
-  if [ -n "$file" ]; then
+  if [ -n "$given" ]; then
+    [ -z "$input" ] || refuse "standard input is taken by $input already"
+    input=-
+  elif [ -n "$file" ]; then
     [ -z "$input" ] || refuse "one FILE at a time can be handed in to the pod, and $file is another: put them into one, \
 or install the program itself (docs/installing.md)"
     input=$file

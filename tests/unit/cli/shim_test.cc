@@ -97,12 +97,23 @@ TEST_F(Shim, HandsAFileIn) {
             Exec("[plan][--topology][-][--parallelism][tp=8]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("plan --topology='a b.json'").out, Exec("[plan][--topology=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric import 'gpu-1=a b.json'").out, Exec("[fabric][import][gpu-1=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("fabric import ibnetdiscover:policy.yaml").out,
+            Exec("[fabric][import][ibnetdiscover:-]", "[-i]") + "kind: LosslessPolicy\n");
+  EXPECT_EQ(Run("fabric import 'topo-m:gpu-1=a b.json'").out,
+            Exec("[fabric][import][topo-m:gpu-1=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("fabric import slurm-conf:- < policy.yaml").out,
+            Exec("[fabric][import][slurm-conf:-]", "[-i]") + "kind: LosslessPolicy\n");
+  EXPECT_EQ(Run("prepare -fpolicy.yaml --gpu-resource policy.yaml").out,
+            Exec("[prepare][-f-][--gpu-resource][policy.yaml]", "[-i]") + "kind: LosslessPolicy\n");
+  EXPECT_EQ(Run("prepare -f- < policy.yaml").out, Exec("[prepare][-f-]", "[-i]") + "kind: LosslessPolicy\n");
+  EXPECT_EQ(Run("plan --topology=- < 'a b.json'").out, Exec("[plan][--topology=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("topology gpu-017 --topology 'a b.json'").out,
             Exec("[topology][gpu-017][--topology][-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("cables --csv --topology='a b.json'").out,
             Exec("[cables][--csv][--topology=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric --topology 'a b.json'").out, Exec("[fabric][--topology][-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric --topology - < 'a b.json'").out, Exec("[fabric][--topology][-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("fabric design --topology=-").out, Exec("[fabric][design][--topology=-]"));
   EXPECT_EQ(Run("fabric -o json design --topology -").out, Exec("[fabric][-o][json][design][--topology][-]"));
   EXPECT_EQ(Run("prepare -f policy.yaml").out, Exec("[prepare][-f][-]", "[-i]") + "kind: LosslessPolicy\n");
   EXPECT_EQ(Run("lint - < policy.yaml").out, Exec("[lint][-]", "[-i]") + "kind: LosslessPolicy\n");
@@ -131,6 +142,8 @@ TEST_F(Shim, RefusesWhatCannotBeInASentence) {
   for (const auto& [words, sentence] :
        {std::pair("lint policy.yaml 'a b.json'", "one FILE at a time"),
         std::pair("lint - policy.yaml", "one FILE at a time"),
+        std::pair("prepare -fpolicy.yaml -f'a b.json'", "one FILE at a time"),
+        std::pair("lint policy.yaml -", "standard input is taken by policy.yaml"),
         std::pair("release --all", "release changes jobs"),
         std::pair("fabric design --gpus 8 --topology x.json", "--topology - > FILE"),
         std::pair("record", "NODE is required")}) {
