@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 #include <vector>
 
@@ -113,22 +114,42 @@ std::string WithoutValue(const std::string& what) {
   return what.substr(0, colon) + " needs a value";
 }
 
+// "--node: At Most 1 required but received 2" is what it says of what counts once.
+std::string GivenTwice(const std::string& what) {
+  const std::size_t most = what.find(": At Most 1 required but received ");
+  return most == std::string::npos ? ""
+                                   : what.substr(0, most) + " is given more than once: leave all but one out";
+}
+
+// "64GPU", "-3m"
+bool HasUnit(const std::string& value) {
+  const std::size_t digit = value.find_first_of("0123456789");
+  return digit != std::string::npos && digit <= 1 &&
+         std::isalpha(static_cast<unsigned char>(value.back())) != 0;
+}
+
+// "Could not convert: --spares = x". Every option that is converted is a whole number, or takes nothing.
+std::string NotConverted(const CLI::App& command, const std::string& what) {
+  const std::size_t colon = what.find(": "), equals = what.find(" = ");
+  if (colon == std::string::npos || equals == std::string::npos || equals < colon) return what;
+  const std::string name = what.substr(colon + 2, equals - colon - 2), value = what.substr(equals + 3);
+  const CLI::Option* option = OptionNamed(&command, name);
+  if (option != nullptr && !TakesValue(*option))
+    return fmt::format("{} takes no value, as \"{}\" is", name, value);
+  return fmt::format("{} \"{}\": write a whole number {}", name, value,
+                     HasUnit(value) ? "without a unit" : "that is not beyond all bounds");
+}
+
 // What a person reads of an error in the words of the parser. `words`: without the program's name.
 std::string Sentence(const CLI::App& app, const Words& words, const CLI::ParseError& error) {
   std::string what = error.what();
   while (!what.empty() && what.back() == '\n') what.pop_back();
   // By the exit code, for what the parser calls an error is the command's name where a word is too many.
   const auto is = [&error](CLI::ExitCodes code) { return error.get_exit_code() == int(code); };
-  if (is(CLI::ExitCodes::ConversionError)) {
-    // "Could not convert: --spares = x"; every option that is converted is a whole number.
-    const std::size_t option = what.find(": "), value = what.find(" = ");
-    if (option != std::string::npos && value != std::string::npos && option < value) {
-      return fmt::format("{} \"{}\": write a whole number that is not beyond all bounds",
-                         what.substr(option + 2, value - option - 2), what.substr(value + 3));
-    }
-  }
+  if (is(CLI::ExitCodes::ConversionError)) return NotConverted(CommandNamed(app, words), what);
   if (is(CLI::ExitCodes::ArgumentMismatch)) {
     if (const std::string missing = WithoutValue(what); !missing.empty()) return missing;
+    if (const std::string twice = GivenTwice(what); !twice.empty()) return twice;
   }
   if (!is(CLI::ExitCodes::RequiredError) && !is(CLI::ExitCodes::ExtrasError)) return what;
   // A mistyped option is no option that is there, so what is missing may be the word that is wrong.

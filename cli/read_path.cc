@@ -20,6 +20,7 @@ struct Close {
 }  // namespace
 
 base::Result<std::string> ReadPath(const std::string& path) {
+  if (path.empty()) return base::Fail(base::Code::kInvalid, "\"\" names no file");
   const std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
   const auto failed = [&path] {
     if (errno == EISDIR) {

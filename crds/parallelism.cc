@@ -48,6 +48,10 @@ base::Result<std::vector<Word>> SplitWords(std::string_view text, std::string_vi
       return Fail(Code::kInvalid,
                   fmt::format("{} is not NAME=VALUE: write it as in \"{}\"", Quote(piece), example));
     }
+    if (word.value.find('=') != std::string_view::npos) {
+      return Fail(Code::kInvalid,
+                  fmt::format("has no comma between {}: write it as in \"{}\"", Quote(piece), example));
+    }
     if (std::any_of(words.begin(), words.end(), [&](const Word& other) { return other.name == word.name; })) {
       return Fail(Code::kInvalid,
                   fmt::format("{} stands twice: keep one of them", codec::Clean(word.name, 40)));

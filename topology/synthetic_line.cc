@@ -6,6 +6,10 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
+
+#include "base/nearest_word.h"
 
 namespace heddle::topology {
 namespace {
@@ -87,13 +91,17 @@ class LineReader {
   static bool IsFault(std::string_view word) {
     return word == "down" || word == "half" || word == "swap" || word == "badgpu";
   }
-  static bool IsKnown(std::string_view word) {
-    static const std::vector<std::string_view> known = [] {
-      auto words = Split(kWords, ',');
-      for (std::string_view& each : words) each.remove_prefix(each.starts_with(' ') ? 1 : 0);
+  static const std::vector<std::string>& Known() {
+    static const std::vector<std::string> known = [] {
+      std::vector<std::string> words;
+      for (const std::string_view each : Split(kWords, ','))
+        words.emplace_back(each.substr(each.starts_with(' ') ? 1 : 0));
       return words;
     }();
-    return std::binary_search(known.begin(), known.end(), word);
+    return known;
+  }
+  static bool IsKnown(std::string_view word) {
+    return std::find(Known().begin(), Known().end(), word) != Known().end();
   }
 
   Status ReadWords(std::string_view text) {
@@ -104,7 +112,10 @@ class LineReader {
       const std::string_view value =
           colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
       if (!IsKnown(word)) {
-        return Fail(Code::kInvalid, fmt::format("{}: unknown word; the words are {}", Cut(word), kWords));
+        const std::string meant = base::NearestWord(word, Known());
+        return Fail(Code::kInvalid,
+                    fmt::format("{}: unknown word; {}he words are {}", Cut(word),
+                                meant.empty() ? "t" : fmt::format("did you mean {}? T", meant), kWords));
       }
       if (IsFlag(word) != (colon == std::string_view::npos)) {
         return Fail(Code::kInvalid, IsFlag(word) ? fmt::format("{}: takes no value", Cut(item))

@@ -244,6 +244,17 @@ TEST(Flags, SayWhichWordIsWrongAtEveryLevel) {
   EXPECT_THAT(ErrorOf({"status", "plan"}), HasSubstr("\"plan\" is none"));
 }
 
+TEST(Flags, SayWhatIsWrongWithAValue) {
+  EXPECT_THAT(ErrorOf({"fabric", "design", "--gpus", "64GPU"}),
+              HasSubstr("Error: --gpus \"64GPU\": write a whole number without a unit\n"));
+  EXPECT_THAT(ErrorOf({"fabric", "design", "--row-metres", "-3m"}), HasSubstr("without a unit"));
+  EXPECT_THAT(ErrorOf({"fabric", "design", "--gpus", "many"}), HasSubstr("not beyond all bounds"));
+  EXPECT_THAT(ErrorOf({"cables", "--problems=x"}),
+              HasSubstr("Error: --problems takes no value, as \"x\" is\n"));
+  EXPECT_THAT(ErrorOf({"cables", "gpu-017", "--node", "gpu-018"}),
+              HasSubstr("Error: --node is given more than once: leave all but one out\n"));
+}
+
 TEST(Flags, SayWhatIsMissingAndHowItIsWritten) {
   EXPECT_THAT(ErrorOf({"status", "-n"}), HasSubstr("Error: --namespace needs a value\n"));
   EXPECT_THAT(ErrorOf({"status", "--kubeconfig"}), HasSubstr("Error: --kubeconfig needs a value\n"));

@@ -43,6 +43,7 @@ TEST(ParseParallelism, RefusesWithOneSentenceThatSaysWhatToWrite) {
       {"  ", "is empty: write it as in \"tp=8,pp=2,dp=8\""},
       {"tp=8,,dp=8", "has a comma with nothing beside it: write it as in \"tp=8,pp=2,dp=8\""},
       {"tp=8,", "has a comma with nothing beside it: write it as in \"tp=8,pp=2,dp=8\""},
+      {"tp=8 dp=2,pp=2", "has no comma between \"tp=8 dp=2\": write it as in \"tp=8,pp=2,dp=8\""},
       {"tp8", "\"tp8\" is not NAME=VALUE: write it as in \"tp=8,pp=2,dp=8\""},
       {"tp=", "\"tp=\" is not NAME=VALUE: write it as in \"tp=8,pp=2,dp=8\""},
       {"=8", "\"=8\" is not NAME=VALUE: write it as in \"tp=8,pp=2,dp=8\""},

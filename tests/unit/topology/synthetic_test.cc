@@ -178,8 +178,11 @@ TEST(Synthetic, AppliesEachFaultWord) {
 }
 
 TEST(Synthetic, RefusesUnknownAndDoubledWordsWithTheList) {
-  EXPECT_THAT(Refusal("su:2 nodes:4"),
-              StartsWith("synthetic cluster: nodes: unknown word; the words are badgpu, core, down"));
+  EXPECT_THAT(
+      Refusal("su:2 nodes:4"),
+      StartsWith("synthetic cluster: nodes: unknown word; did you mean node? The words are badgpu, core"));
+  EXPECT_THAT(Refusal("su:2 colour:4"),
+              StartsWith("synthetic cluster: colour: unknown word; the words are badgpu"));
   EXPECT_THAT(Refusal("su:2 node:4 su:3"),
               StartsWith("synthetic cluster: su: said twice; the words are badgpu"));
   EXPECT_THAT(Refusal("su:2 node:4 nvl nvl"), HasSubstr("nvl: said twice"));
