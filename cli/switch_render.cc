@@ -38,7 +38,7 @@ struct NamedPolicy {
 
 base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& read) {
   ASSIGN_OR_RETURN(const std::string text, read(path));
-  TRY(IsText(path, text, "one LosslessPolicy and nothing else"));
+  TRY(IsText(path, text, "one LosslessPolicy"));
   std::vector<NamedPolicy> found;
   const auto take = [&](const Json& object) -> base::Status {
     if (kube::StringAt(object, {"kind"}) != crds::keys::kLosslessPolicy.kind) return {};

@@ -166,7 +166,7 @@ TEST(FabricDesign, RefusesPricesThatAreNone) {
   };
   refused("", "--prices: p is empty; it should hold items: {");
   refused("\x01\x02", "--prices: p is neither YAML nor JSON but binary; it should hold items: {");
-  refused("{}", "no prices");
+  refused("# none\n", "no prices");
   refused("[1]", "no prices");
   refused("items: []", "write prices by key");
   refused("items: {switch.qm9700: {low: 3, high: 2}}", "low is more than high");
