@@ -108,6 +108,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     // Gangs that go while somebody else leads are never looked at here again.
     troubles_.clear();
     counted_at_.clear();
+    look_rest_.Clear();
     lapsed_.clear();
     bound_claims_.clear();
     releasing_.clear();
@@ -308,9 +309,10 @@ void GangController::NoteLapsed(const GangKey& key, const Look& look) {
 
 base::Status GangController::Reconcile(const GangKey& key, const std::stop_token& stop) {
   if (auto left = LeftToRelease(key)) return LetGo(key, *std::move(left), stop);
-  const base::MonotonicTime started = clock_.Now();
+  const base::MonotonicTime began = clock_.Now();
+  look_rest_.Began(key, began);
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
-  look_rest_.Took(key, started, clock_.Now());
+  look_rest_.Ended(key, look.members.spec.pods, began, clock_.Now());
   if (look.gang == nullptr) counted_at_.erase(key);
   if (look.gang == nullptr || HoldsSlots(*look.gang)) troubles_.erase(key);
   const auto lapsed_before = lapsed_;

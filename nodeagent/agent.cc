@@ -146,9 +146,9 @@ class Teller {
   Teller(kube::EventRecorder& recorder, Metrics& metrics, const AgentOptions& options)
       : recorder_(recorder), metrics_(metrics), options_(options), about_(NodeReference(options.node)) {}
 
-  void Restore(const topology::Node& published) {
+  void Restore(const crds::NodeTopologyStatus& published) {
     const std::lock_guard lock(mutex_);
-    events_.Restore(published);
+    events_.Restore(published.node, published.boot_id);
   }
   void Learn(crds::PlaceLabels labels) {
     const std::lock_guard lock(mutex_);
@@ -296,7 +296,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     const auto own = crds::OwnNodeTopologyFromJson(object);
     const bool has_status = own && own->has_status;
     if (own) teller.Learn(own->object.spec.labels);
-    if (has_status) teller.Restore(own->object.status.node);
+    if (has_status) teller.Restore(own->object.status);
     if (has_status) lossless->Restore(own->object.status);
     monitor.Restore(has_status ? own->object.status : crds::NodeTopologyStatus());
   };

@@ -43,6 +43,7 @@ inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 
 // What heddle-nodeagent was asked to do. For its main.cc, and what only that calls.
 struct Flags {
+  std::string named;  // --node as it was typed; `node` may also be $NODE_NAME
   std::string node, machine, kubeconfig, context, output = "text", record_to, log_level = "info";
   std::string nccl_topo, from_nccl_xml;
   std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
@@ -63,6 +64,11 @@ struct Flags {
 
   // It answers a person and exits, or goes on until Ctrl-C: no daemon.
   bool AnswersOnce() const { return print || !nccl_topo.empty() || !record_to.empty() || !qos.empty(); }
+  // `environment`: $NODE_NAME, null where there is none, for who was told no --node.
+  void TakeNode(const char* environment) {
+    named = node;
+    if (node.empty() && environment != nullptr) node = environment;
+  }
   LeafPaths Paths() const { return {lldpd_socket, labels_file}; }
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
   std::string PodResources() const {

@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   const auto storage = nodeagent::StorageNics::Parse(flags.storage);
   if (!storage) return fail(storage.error().In("--storage"));
   const bool live = flags.machine.empty();
-  if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
+  flags.TakeNode(std::getenv("NODE_NAME"));
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
     const auto done = live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,

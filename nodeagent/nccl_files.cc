@@ -43,7 +43,7 @@ base::Status WriteNccl(const base::FileTree& files, Discovery& discovery, const 
 base::Result<bool> ServeNccl(const base::FileTree& files, const Flags& flags, bool live,
                              Discovery& discovery) {
   if (!flags.from_nccl_xml.empty()) {
-    TRY(UseNcclXml(flags.from_nccl_xml, flags.print && live, flags.node, discovery));
+    TRY(UseNcclXml(flags.from_nccl_xml, flags.print && live, flags.named, discovery));
   }
   if (flags.nccl_topo.empty()) return false;
   TRY(WriteNccl(files, discovery, flags.nccl_topo));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -127,10 +128,18 @@ void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::s
                            object.status.agent_version, object.status.hash));
 }
 
-// They are under no condition, since no gang needs them: a node whose storage is away trains nothing all the same.
+// They are under no condition, since no gang needs them: a node whose storage is away trains nothing all the same. A
+// port that is down has no rate to tell storage from a card that nobody cabled: one of its model that is up does.
 std::string StoragePortsDown(const Node& node) {
   std::string lines;
+  std::set<std::string_view> models;  // of storage that is up
+  const auto is_up = [](const NicPort& port) { return port.state == topology::LinkState::kActive; };
   for (const Nic& nic : node.nics) {
+    if (nic.role == topology::NicRole::kStorage && std::any_of(nic.ports.begin(), nic.ports.end(), is_up))
+      models.insert(nic.pci_id);
+  }
+  for (const Nic& nic : node.nics) {
+    if (!models.contains(nic.pci_id)) continue;
     for (const NicPort& port : nic.ports) {
       if (nic.role != topology::NicRole::kStorage || port.state != topology::LinkState::kDown) continue;
       const std::string number = nic.ports.size() == 1 ? "" : fmt::format(" port {}", port.number);

@@ -55,8 +55,8 @@ void SayWhereToLook(const std::vector<std::string>& awaiting, const std::vector<
   if (of == classes.end()) return;
   for (crds::Condition& condition : status.conditions) {
     if (condition.type != crds::kReady || condition.reason != "Waiting") continue;
-    condition.message += fmt::format("; look at: kubectl -n {} get pods -o wide -l {}={}", ns,
-                                     kPluginPodLabel, ObjectName(*of));
+    condition.message += fmt::format("; of {} look at: kubectl -n {} get pods -o wide -l {}={}",
+                                     awaiting.front(), ns, kPluginPodLabel, ObjectName(*of));
   }
 }
 

@@ -126,8 +126,11 @@ class NodeDecision {
 
   std::vector<DeviceWish> wishes() const {
     std::vector<DeviceWish> all;
+    std::size_t room = crds::kMaxDeviceEntries - std::min(kept_.size(), crds::kMaxDeviceEntries);
     for (const auto& [name, wish] : wishes_) {
-      if (all.size() < crds::kMaxDeviceEntries) all.push_back(wish);
+      if (!Keeps(name) && room == 0) continue;
+      if (!Keeps(name)) --room;
+      all.push_back(wish);
     }
     return all;
   }
@@ -269,7 +272,7 @@ Looked LookAtOther(const crds::DeviceReport& report) {
   looked.unhealthy = report.total - report.healthy;
   if (report.state == DeviceState::kElsewhere && report.healthy > 0) return looked;
   looked.standing = report.state == DeviceState::kRefused ? Standing::kRefused : Standing::kWaiting;
-  looked.awaits_plugin = looked.standing == Standing::kWaiting;
+  looked.awaits_plugin = report.state == DeviceState::kPending;
   looked.problem =
       report.state == DeviceState::kElsewhere
           ? "its agent does not say whether the plugin runs: bring agents and operator to one version"

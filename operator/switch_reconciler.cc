@@ -162,7 +162,9 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     wanted.name = object.name;
     wanted.uid = object.uid;
     wanted.status = verdicts->statuses.at(object.name);
-    const auto untold = not_told.find(NameOf(object));
+    // Hosts see it by its name or by its chassis.
+    auto untold = not_told.find(NameOf(object));
+    if (untold == not_told.end()) untold = not_told.find(object.spec.chassis_id);
     if (untold != not_told.end() && SayNotTold(untold->second, crds::kCompared, object.status.conditions,
                                                clock_.WallNow(), wanted.status.conditions))
       said.insert(untold->second.nodes.begin(), untold->second.nodes.end());

@@ -25,7 +25,7 @@ takes_file() {
   esac
   case $before in
     -f | -f?* | --filename | --topology | --taken | --results | --config | --hosts-on | --prices) ;;
-    --infiniband | --where | --rules | --problems | --csv | --nvlink-blocks | --what-if | --suggest | -*=*) ;;
+    --infiniband | --where | --rules | --resolved | --problems | --csv | --nvlink-blocks | --what-if | --suggest | -*=*) ;;
     -?*) return 1 ;;
   esac
 }

@@ -346,9 +346,10 @@ crds::DeviceReport ReportOfOther(const Offer& offer,
   report.healthy = report.total = int(std::min(listed, kMaxListed));
   if (listed > 0) return report;
   report.state = DeviceState::kPending;
-  report.reason = fmt::format("{}, and {}", offer.reason,
-                              allocatable ? "the kubelet lists no device of it"
-                                          : "what the kubelet lists is not known (condition GrantsKnown)");
+  report.reason =
+      fmt::format("{}, and {}", offer.reason,
+                  allocatable ? "the kubelet lists no device of it"
+                              : "the kubelet does not say what it can give (GetAllocatableResources)");
   return report;
 }
 

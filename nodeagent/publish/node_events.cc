@@ -71,8 +71,9 @@ void Tell(const std::map<std::string, std::vector<std::string>>& by_fault, Sever
 
 }  // namespace
 
-void NodeEvents::Restore(const topology::Node& published) {
+void NodeEvents::Restore(const topology::Node& published, std::string boot_id) {
   compares_ = true;
+  restored_boot_ = std::move(boot_id);
   for (const Nic& nic : published.nics) {
     for (const topology::NicPort& port : nic.ports) {
       if (port.leaf_port.known()) leaves_[PortKey(nic, port.number)] = *port.leaf_port;
@@ -163,6 +164,10 @@ void NodeEvents::AddGpu(const AnyGpu& gpu, base::MonotonicTime at, std::vector<s
 void NodeEvents::LookAtNics(const Sight& sight, std::vector<NodeEvent>& events) {
   std::map<std::string, std::vector<std::string>> gone;
   std::set<std::string> here;
+  // A machine that boots has its NICs when their drivers are loaded, EFA's after minutes. The conditions speak of those
+  // that stay away.
+  const std::string before = std::exchange(restored_boot_, {});
+  if (!before.empty() && !sight.seen.boot_id.empty() && before != sight.seen.boot_id) nics_.clear();
   for (const Nic& nic : sight.seen.node.nics) {
     if (nic.transport == topology::Transport::kEthernet) continue;
     here.insert(NicKey(nic));

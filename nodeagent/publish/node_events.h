@@ -42,7 +42,8 @@ inline constexpr std::string_view kNvlinkRecovered = "NvlinkRecovered";
 // Thread rule: one thread.
 class NodeEvents {
  public:
-  void Restore(const topology::Node& published);
+  // `boot_id`: of the run of the machine that this was published in; empty = unknown.
+  void Restore(const topology::Node& published, std::string boot_id = {});
   // The labels of the Node that name a place: the leaf of ports whose network tells none.
   void Learn(crds::PlaceLabels labels) { labels_ = std::move(labels); }
   std::vector<NodeEvent> Look(const Sight& sight);
@@ -74,6 +75,7 @@ class NodeEvents {
     int left_out = 0;  // since the last that was told
   };
   std::map<std::string, Told> told_;  // as gpus_ and nics_
+  std::string restored_boot_;         // until the first look
 };
 
 // The Node, as the kubelet's events name it: its name in place of the uid, by which `kubectl describe node` finds

@@ -251,6 +251,11 @@ void QosLoop::WriteBack(Port& port) {
     Log(port, fmt::format("could not be set back: {}", status.error().message));
     return;
   }
+  // Whose word it was, the firmware's, is nothing that can be set (port_io.h).
+  const bool taken =
+      std::find(write.settings.begin(), write.settings.end(), Setting::kCnpPriority) != write.settings.end();
+  if (taken && !write.before.cnp_priority && port.reading.have.cnp_priority)
+    lost.push_back(Setting::kCnpPriority);
   RolledBack(port, lost);
 }
 

@@ -97,7 +97,7 @@ void Conditions(const std::string& name, const Assembly& assembly, bool& links, 
       const std::string sentence = one.message.empty() ? one.type + ": " + one.reason : one.message;
       grave ? verdict.Degrade(sentence) : verdict.Say(sentence);
       links = links && one.type != "LinksUp" && !one.type.starts_with("Rail");
-      gpus = gpus && one.type != "GpusHealthy";
+      gpus = gpus && one.type != "GpusHealthy" && !(one.type == "Ready" && one.reason == "GpusUnreadable");
     }
   }
 }

@@ -200,7 +200,7 @@ class DevicesTest(BedTestCase):
             self.report(node, "Pending", 0)
         self.heddle.wait_for(lambda: "wait for the plugin" in self.message("sriov"), "the policy to wait for the plugin", 60)
         self.assertEqual(self.ready("sriov"), "Waiting")
-        look = re.search("; look at: kubectl -n heddle-system (get pods .*)$", self.message("sriov"))
+        look = re.search("; of [^ ]+ look at: kubectl -n heddle-system (get pods .*)$", self.message("sriov"))
         self.assertRegex(self.plane.kubectl("-n", SYSTEM, *look.group(1).split()), "|".join(names.values()))
         # One of an older version does not look.
         self.report(NODES[0], "Elsewhere", 0)

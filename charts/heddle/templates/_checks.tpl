@@ -48,7 +48,7 @@
 {{- with $values.agent.labelsFile }}
 {{- include "heddle.word" (list "agent.labelsFile" . (printf "^(%s){2,}$" $part) "a path of the node from / on, in a folder, such as /etc/heddle/labels, or \"\" for none") }}
 {{- end }}
-{{- /* As nodeagent/nic/name_globs.cc reads them: an agent that is told another one does not start. */ -}}
+{{- /* As nodeagent/nic/name_globs.cc reads them: an agent that is told another one does not start; nor with a range that runs backwards, [5-4]. */ -}}
 {{- $bracket := "[[][!^]?[-A-Za-z0-9_.]+[]]" }}
 {{- $device := printf "([-A-Za-z0-9_.*?]|%s)+" $bracket }}
 {{- range $index, $one := $values.agent.uncabled }}
@@ -68,7 +68,7 @@
 {{- end }}
 {{- $tag := "^([A-Za-z0-9_][-A-Za-z0-9_.]{0,127}(@sha256:[0-9a-f]{64})?)?$" }}
 {{- range $at, $image := dict "image" $values.image "scheduler.image" $values.scheduler.image }}
-{{- include "heddle.word" (list (printf "%s.repository" $at) $image.repository "^([-A-Za-z0-9.]+(:[0-9]+)?/)?[a-z0-9][-a-z0-9._]*(/[a-z0-9][-a-z0-9._]*)*$" "an image's name in small letters, without tag and space, such as heddle or ai/heddle") }}
+{{- include "heddle.word" (list (printf "%s.repository" $at) $image.repository "^([-A-Za-z0-9.]+(:[0-9]+)?/)?[a-z0-9][-a-z0-9._]*(/[a-z0-9][-a-z0-9._]*)*(@sha256)?$" "an image's name in small letters, without tag and space, such as heddle or ai/heddle") }}
 {{- include "heddle.word" (list (printf "%s.tag" $at) $image.tag $tag "a tag as the registry has it, such as v1.36.3 or 0.1.0, or \"\" for the one that fits") }}
 {{- end }}
 {{- $name := "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" }}

@@ -93,6 +93,8 @@ TEST_F(Shim, AsksInYourNamespace) {
 
 TEST_F(Shim, HandsAFileIn) {
   EXPECT_EQ(Run("lint policy.yaml").out, Exec("[lint][-]", "[-i]") + "kind: LosslessPolicy\n");
+  EXPECT_EQ(Run("lint --resolved policy.yaml").out,
+            Exec("[lint][--resolved][-]", "[-i]") + "kind: LosslessPolicy\n");
   EXPECT_EQ(Run("plan --topology 'a b.json' --parallelism tp=8").out,
             Exec("[plan][--topology][-][--parallelism][tp=8]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("plan --topology='a b.json'").out, Exec("[plan][--topology=-]", "[-i]") + "{}\n");

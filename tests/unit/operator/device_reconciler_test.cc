@@ -279,7 +279,7 @@ TEST_F(DeviceReconcilerTest, SaysWhereThePodsAreOfAPluginThatOffersNothing) {
   const auto sets = server.All(daemon_sets);
   ASSERT_EQ(sets.size(), 1u);
   EXPECT_EQ(ready()["message"].get<std::string>(),
-            "1 of 1 nodes wait for the plugin; a: rdma/hca: as the test says; look at: kubectl -n "
+            "1 of 1 nodes wait for the plugin; a: rdma/hca: as the test says; of a look at: kubectl -n "
             "heddle-system get pods -o wide -l app.kubernetes.io/name=" +
                 kube::Name(sets[0]));
   EXPECT_EQ(Reconcile(), 0) << "said once";

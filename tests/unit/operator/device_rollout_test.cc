@@ -234,6 +234,7 @@ TEST(DeviceRollout, WaitsForAnotherPluginUntilTheKubeletHasADeviceOfIt) {
   EXPECT_EQ(ReasonOf(rollout, "shared"), "Waiting");
   EXPECT_THAT(rollout.statuses.at("shared").problems,
               ElementsAre(HasSubstr("bring agents and operator to one version")));
+  EXPECT_TRUE(rollout.await_plugin.empty()) << "nothing is wrong with the plugin's pods";
 
   other.reports[0].healthy = other.reports[0].total = 16;
   rollout = decide();

@@ -214,10 +214,11 @@ TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
   const Offer offer = OfferOf(wish, Facts(Machine()));
   ASSERT_EQ(offer.state, DeviceState::kElsewhere);
   const crds::DeviceReport unknown = ReportOfOther(offer, std::nullopt);
-  EXPECT_EQ(unknown, (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kPending,
-                                         "its plugin is RdmaShared, and what the kubelet lists is not known "
-                                         "(condition GrantsKnown)",
-                                         0, 0}));
+  EXPECT_EQ(unknown,
+            (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kPending,
+                                "its plugin is RdmaShared, and the kubelet does not say what it can give "
+                                "(GetAllocatableResources)",
+                                0, 0}));
   using Sets = std::vector<DeviceSet>;
   const crds::DeviceReport none = ReportOfOther(
       offer, Sets{{"rdma/other", false, {"0"}}, {"rdma/hca", true, {"a claim's"}}, {"rdma/hca", false, {}}});

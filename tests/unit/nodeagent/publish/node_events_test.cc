@@ -148,6 +148,18 @@ TEST_F(NodeEventsTest, SaysThatANicIsGoneSinceBeforeARestart) {
   EXPECT_THAT(Reasons(Look(node_)), ElementsAre("NicGone"));
 }
 
+TEST_F(NodeEventsTest, TakesNicsThatAMachineHasNotYetWhenItHasBootedForNoneThatAreGone) {
+  events_.Restore(node_, "the boot before");
+  Sight sight = Seen(node_);
+  sight.seen.boot_id = "this one";
+  sight.seen.node.nics.clear();
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  sight.seen.node = node_;
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  sight.seen.node.nics.pop_back();
+  EXPECT_THAT(Reasons(events_.Look(sight)), ElementsAre("NicGone")) << "it was there in this boot";
+}
+
 TEST_F(NodeEventsTest, TakesANicThatIsLeftOutForNoneThatIsGone) {
   (void)Look(node_);
   Sight sight = Seen(node_);
