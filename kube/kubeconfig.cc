@@ -67,7 +67,7 @@ Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist
   for (const std::string& path : paths) {
     auto text = FileOrText{path, ""}.Read(root);
     if (!text && text.error().code == Code::kNotFound && !must_exist) continue;
-    if (!text) return Fail(text.error().In("read the kubeconfig"));
+    if (!text) return Fail(text.error().In("read the kubeconfig " + path));
     merged.files.push_back(path);
     try {
       const YAML::Node file = YAML::Load(*text);

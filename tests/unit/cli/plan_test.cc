@@ -254,7 +254,7 @@ TEST(PlanCommand, NamesTheFileAndTheItemThatCannotBeRead) {
   EXPECT_THAT(error_of("kind: [\n"), HasSubstr("line "));
   EXPECT_THAT(error_of("words\n"), HasSubstr("no Kubernetes objects"));
   EXPECT_THAT(error_of(R"({"items":[]})"), HasSubstr("no NodeTopology"));
-  EXPECT_THAT(error_of(""), HasSubstr("no NodeTopology"));
+  EXPECT_THAT(error_of(""), HasSubstr("nt.json is empty; it should hold the NodeTopologies"));
   files.texts.clear();
   EXPECT_THAT(Plan(OnFile(), files.read, {}).err, HasSubstr("nt.json: No such file"));
 }

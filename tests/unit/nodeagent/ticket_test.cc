@@ -50,12 +50,11 @@ TEST(Ticket, NamesAStoragePortThatIsDown) {
   for (topology::Nic& nic : seen.node.nics) {
     if (nic.name == "mlx5_4") nic.ports.at(0).state = topology::LinkState::kDown;
   }
-  EXPECT_THAT(TicketOf(seen), HasSubstr("\nWrong\n  storage port mlx5_4 is Down\n"));
+  EXPECT_THAT(TicketOf(seen), HasSubstr("\n  storage port mlx5_4 is Down\n"));
   for (topology::Nic& nic : seen.node.nics) {
     if (nic.role == topology::NicRole::kStorage) nic.ports.at(0).state = topology::LinkState::kDown;
   }
-  EXPECT_THAT(TicketOf(seen), HasSubstr("\nWrong\n  nothing that this agent can see\n"))
-      << "that nobody cabled these is as likely";
+  EXPECT_THAT(TicketOf(seen), Not(HasSubstr("storage port"))) << "that nobody cabled these is as likely";
 }
 
 TEST(Ticket, SaysWhichGpusCountForLessOverNvlink) {
