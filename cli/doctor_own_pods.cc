@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/cut_utf8.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
 #include "kube/object.h"
@@ -17,9 +18,7 @@ std::string Short(std::string text) {
   constexpr std::size_t kLongest = 200;
   std::replace(text.begin(), text.end(), '\n', ' ');
   if (text.size() <= kLongest) return text;
-  std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
-  return text.substr(0, end) + "…";
+  return base::CutUtf8(text, kLongest) + "…";
 }
 
 std::string Joined(const std::string& reason, const std::string& message) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/counted.h"
+#include "base/cut_utf8.h"
 #include "crds/condition.h"
 
 namespace heddle::extender {
@@ -54,9 +55,7 @@ std::vector<crds::MissingRank> MissingOf(const GangInput& input, const crds::Con
 
 std::string Cut(std::string text) {
   if (text.size() <= kMessageLimit) return text;
-  std::size_t end = kMessageLimit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;
-  return text.substr(0, end) + "…";
+  return base::CutUtf8(text, kMessageLimit) + "…";
 }
 
 void Say(const GangInput& input, crds::GangStatus& status, std::string_view type, bool on, std::string reason,

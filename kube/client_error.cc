@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/cut_utf8.h"
 #include "kube/client.h"
 
 namespace heddle::kube {
@@ -71,10 +72,7 @@ Code CodeOfStatus(const Json& status, Code fallback) {
 std::string Shortened(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   if (text.size() <= kMaxMessageBytes) return text;
-  std::size_t end = kMaxMessageBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text + "…";
+  return base::CutUtf8(text, kMaxMessageBytes) + "…";
 }
 
 milliseconds Bounded(std::int64_t retry_after_seconds) {

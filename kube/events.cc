@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/cut_utf8.h"
+
 namespace heddle::kube {
 namespace {
 
@@ -19,9 +21,7 @@ const std::string kWake = "send";
 std::string Cut(std::string_view text) {
   if (text.size() <= kMaxNoteBytes) return std::string(text);
   constexpr std::string_view kMore = "…";
-  std::size_t end = kMaxNoteBytes - kMore.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + std::string(kMore);
+  return base::CutUtf8(text, kMaxNoteBytes - kMore.size()) + std::string(kMore);
 }
 
 std::string_view TypeName(Severity severity) {

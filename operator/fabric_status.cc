@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/cut_utf8.h"
 #include "crds/fabric_assembly.h"
 #include "operator/fabric_switches.h"
 #include "operator/peers.h"
@@ -26,10 +27,7 @@ constexpr std::size_t kMaxAssumption = 512;
 // Cuts at a character border of UTF-8.
 std::string Cut(std::string text, std::size_t limit) {
   if (text.size() <= limit) return text;
-  std::size_t end = limit - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text + "...";
+  return base::CutUtf8(text, limit - 3) + "...";
 }
 
 Condition Ready(const FabricView& view, const topology::Fabric* fabric) {

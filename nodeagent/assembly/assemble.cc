@@ -15,6 +15,7 @@
 #include "nodeagent/assembly/rails.h"
 #include "nodeagent/nic/plane.h"
 #include "nodeagent/pci/pcie_links.h"
+#include "nodeagent/pci/slot.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -325,7 +326,7 @@ class Assembly {
   // which a bond makes one NIC.
   std::vector<Nic*> AddSilent(const std::vector<std::string>& gpus, std::vector<RailNic>& measured) {
     std::vector<Nic*> owners;
-    std::string last_card;
+    std::string_view last_card;
     for (Nic& nic : seen_.node.nics) owners.push_back(&nic);
     for (const SilentNic& silent : readings_.silent_nics) {
       RailNic one;
@@ -336,8 +337,8 @@ class Assembly {
       one.distance = DistancesTo(silent.pci, gpus);
       const bool near = std::any_of(one.distance.begin(), one.distance.end(),
                                     [](PciDistance distance) { return distance <= PciDistance::kPxb; });
-      if (!silent.infiniband && (!near || one.pci.substr(0, one.pci.find('.')) == last_card)) continue;
-      last_card = one.pci.substr(0, one.pci.find('.'));
+      if (!silent.infiniband && (!near || SlotOf(silent.pci) == last_card)) continue;
+      last_card = SlotOf(silent.pci);
       one.transport = topology::Transport::kInfiniBand;
       std::size_t at = 0;
       for (std::size_t i = 0; i < measured.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "formats/printable.h"
 #include "formats/scanner.h"
 #include "nodeagent/pci/probe.h"
+#include "nodeagent/pci/slot.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -200,10 +201,6 @@ bool AllUp(const std::vector<RdmaDevice>& devices) {
   });
 }
 
-std::string SlotOf(const RdmaDevice& device) {
-  return device.pci.substr(0, device.pci.find('.'));
-}
-
 // Cards by their PCI slots. The functions of one that a hypervisor passes through, or of one with two connectors, are
 // in several slots and have the system GUID in common; other drivers give each function a system GUID of its own.
 class Cards {
@@ -212,7 +209,7 @@ class Cards {
     std::map<std::string, std::string> of_guid;
     for (const RdmaDevice& device : devices) {
       if (device.pci.empty()) continue;
-      const std::string slot = SlotOf(device);
+      const std::string slot(SlotOf(device.pci));
       const bool alone = device.system_guid.empty();
       const std::string& card = alone ? slot : of_guid.emplace(device.system_guid, slot).first->second;
       card_of_.emplace(slot, card);
@@ -222,7 +219,7 @@ class Cards {
 
   // Card and place; `device` is on the PCI bus.
   void Name(const RdmaDevice& device, int port, CardPort& named) const {
-    const std::string slot = SlotOf(device);
+    const std::string slot(SlotOf(device.pci));
     named.card = card_of_.at(slot);
     const auto& slots = slots_.at(named.card);
     named.place = fmt::format("{}{}/{}", std::distance(slots.begin(), slots.find(slot)),

@@ -9,6 +9,7 @@
 
 #include "formats/printable.h"
 #include "nodeagent/nic/exclusion.h"
+#include "nodeagent/pci/slot.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -17,10 +18,6 @@ using Model = std::pair<std::uint16_t, std::uint16_t>;  // vendor and device
 
 constexpr std::uint32_t kNetwork = 0x02;       // class_code >> 16
 constexpr std::uint32_t kInfiniBand = 0x0207;  // class_code >> 8
-
-std::string_view CardOf(std::string_view address) {
-  return address.substr(0, address.find('.'));
-}
 
 std::string DriverOf(const base::FileTree& files, const std::string& function) {
   const auto target = files.ReadLink(function + "/driver");
@@ -53,7 +50,7 @@ struct Served {
   void Add(std::string_view pci) {
     if (pci.empty()) return;
     functions.insert(pci);
-    cards.insert(CardOf(pci));
+    cards.insert(SlotOf(pci));
   }
 };
 
@@ -68,7 +65,7 @@ std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree
     if (device.class_code >> 16 != kNetwork || device.virtual_function || IsEfa(device)) continue;
     if (served.functions.contains(address)) continue;
     const bool like_others =
-        served.models.contains({device.vendor, device.device}) && !served.cards.contains(CardOf(address));
+        served.models.contains({device.vendor, device.device}) && !served.cards.contains(SlotOf(address));
     if (!infiniband && !like_others) continue;
     const std::string function = "sys/bus/pci/devices/" + address;
     std::string driver = DriverOf(files, function);

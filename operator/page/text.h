@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/cut_utf8.h"
 #include "kube/object.h"
 
 namespace heddle::operators::page {
@@ -15,9 +16,7 @@ inline std::string Dump(const kube::Json& json) {
 // At most `limit` bytes, cut at a character border of UTF-8.
 inline std::string Cut(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
-  std::size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "…";
+  return base::CutUtf8(text, limit) + "…";
 }
 
 }  // namespace heddle::operators::page

@@ -15,6 +15,7 @@
 #include "nodeagent/qos/likely_writer.h"
 #include "nodeagent/qos/queue_pairs.h"
 #include "nodeagent/qos/recorded_port_io.h"
+#include "tests/fuzz/records.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/memory_file_tree.h"
 
@@ -31,17 +32,11 @@ std::uint32_t SequenceOf(std::string_view datagram) {
   return sequence;
 }
 
-// Each path holds 0, and what the records say, which are one byte that names a file and what it holds, ended by 0x1e.
-void WriteRecords(std::string_view bytes, const std::vector<std::string>& paths,
-                  test::MemoryFileTree& files) {
+// Each path holds 0, and what the records say.
+void WriteOverZeros(std::string_view bytes, const std::vector<std::string>& paths,
+                    test::MemoryFileTree& files) {
   for (const std::string& path : paths) files.Write(path, "0\n");
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\x1e');
-    const std::string_view record = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    if (!record.empty())
-      files.Write(paths[std::uint8_t(record.front()) % paths.size()], std::string(record.substr(1)));
-  }
+  WriteRecords(bytes, paths, files);
 }
 
 }  // namespace
@@ -125,7 +120,7 @@ bool QosFiles(std::string_view bytes) {
       paths.push_back(kernel + name);
   }
   test::MemoryFileTree files;
-  WriteRecords(bytes, paths, files);
+  WriteOverZeros(bytes, paths, files);
   const QosPort port{"mlx5_0:1", "mlx5_0", 1, "eth2", "0000:17:00.0", "mlx5_core"};
   QosReading reading;
   ReadCongestion(files, port, reading);
@@ -142,7 +137,7 @@ bool QosFiles(std::string_view bytes) {
 bool BnxtFiles(std::string_view bytes) {
   const std::string folder = "sys/kernel/debug/bnxt_re/0000:17:00.0/cc_config/";
   test::MemoryFileTree files;
-  WriteRecords(bytes, {folder + "enable_cc", folder + "alt_vlan_dscp", folder + "alt_vlan_pcp"}, files);
+  WriteOverZeros(bytes, {folder + "enable_cc", folder + "alt_vlan_dscp", folder + "alt_vlan_pcp"}, files);
   const QosPort port{"bnxt_re0:1", "bnxt_re0", 1, "eth2", "0000:17:00.0", "bnxt_en"};
   QosReading reading;
   ReadCongestion(files, port, reading);

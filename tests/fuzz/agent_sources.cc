@@ -21,6 +21,7 @@
 #include "nodeagent/nic/storage_nics.h"
 #include "nodeagent/nic/uncabled.h"
 #include "nodeagent/publish/report.h"
+#include "tests/fuzz/records.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/memory_file_tree.h"
@@ -252,29 +253,23 @@ bool LeafCounters(std::string_view bytes) {
 bool Kfd(std::string_view bytes) {
   const std::string nodes = "sys/class/kfd/kfd/topology/nodes/",
                     devices = "sys/bus/pci/devices/0000:0c:00.0/";
-  const std::array<std::string, 12> paths{nodes + "0/properties",
-                                          nodes + "1/properties",
-                                          nodes + "2/properties",
-                                          nodes + "1/mem_banks/0/properties",
-                                          nodes + "1/io_links/0/properties",
-                                          nodes + "1/io_links/1/properties",
-                                          nodes + "2/io_links/0/properties",
-                                          nodes + "77777777777/properties",
-                                          devices + "unique_id",
-                                          devices + "product_name",
-                                          devices + "mem_info_vram_total",
-                                          devices + "ras/umc_err_count"};
+  const std::vector<std::string> paths{nodes + "0/properties",
+                                       nodes + "1/properties",
+                                       nodes + "2/properties",
+                                       nodes + "1/mem_banks/0/properties",
+                                       nodes + "1/io_links/0/properties",
+                                       nodes + "1/io_links/1/properties",
+                                       nodes + "2/io_links/0/properties",
+                                       nodes + "77777777777/properties",
+                                       devices + "unique_id",
+                                       devices + "product_name",
+                                       devices + "mem_info_vram_total",
+                                       devices + "ras/umc_err_count"};
   test::MemoryFileTree files;
   files.Write(paths[1], "simd_count 1216\nlocation_id 3072\ndomain 0\n");
   files.Write(paths[2], "simd_count 1216\nlocation_id 5376\ndomain 0\n");
   files.Write(paths[4], "type 11\nweight 15\nnode_to 2\nmin_bandwidth 64000\nmax_bandwidth 64000\n");
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\x1e');
-    const std::string_view record = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    if (!record.empty())
-      files.Write(paths[std::uint8_t(record.front()) % paths.size()], std::string(record.substr(1)));
-  }
+  WriteRecords(bytes, paths, files);
   PciTree tree;
   for (const char* address : {"0000:0c:00.0", "0000:15:00.0"}) {
     PciDevice& device = tree.devices[address];
