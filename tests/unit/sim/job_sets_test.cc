@@ -85,6 +85,8 @@ TEST_F(Scene, AJobSetThatRestartsIsPlannedAnewWhilePodsOfTheAttemptBeforeLeave) 
 
 // The first pod succeeds and goes, and only its Job says so from then on.
 void FinishFirst(World& world) {
+  // The kubelet starts a pod a while after it was bound, and would write Running over what is written here.
+  ASSERT_TRUE(world.Until([&] { return PodRows(world.server()).front().phase == "Running"; }, minutes(1)));
   const PodRow first = PodRows(world.server()).front();
   world.server().Edit(kube::kPods, first.key, [](Json& pod) { pod["status"]["phase"] = "Succeeded"; });
   const auto said = [&] {
