@@ -5,17 +5,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "nodeagent/health/ethtool_answers.h"
 
 namespace heddle::nodeagent {
 namespace {
 
-// mlx5 with all channels of a large host has some 10,000; the kernel itself sets no bound.
-constexpr std::size_t kMaxStats = 65'536;
 constexpr std::size_t kMaxName = 64;
 // Reads after which names are asked for anew: five minutes of the agent's passes. It is a third of a megabyte.
 constexpr int kReadsWithNames = 20;
@@ -41,6 +39,23 @@ std::vector<std::uint64_t> BufferFor(std::size_t bytes_behind) {
   return std::vector<std::uint64_t>((sizeof(Header) + bytes_behind) / sizeof(std::uint64_t) + 1);
 }
 
+std::string_view Bytes(const std::vector<std::uint64_t>& buffer) {
+  return {reinterpret_cast<const char*>(buffer.data()), buffer.size() * sizeof(std::uint64_t)};
+}
+
+// Most kernels write as many as the driver has now, whatever was asked for: room for more, should channels have
+// come in between.
+std::size_t RoomFor(std::size_t count) {
+  return 2 * count + 1024;
+}
+
+base::Error OtherNumber(const std::string& netdev) {
+  return base::Error{
+      base::Code::kUnavailable,
+      fmt::format("ethtool statistics of {}: their number changed while they were read", netdev),
+      std::nullopt};
+}
+
 base::Result<std::size_t> CountOf(EthtoolSocket& socket, const std::string& netdev) {
   auto buffer = BufferFor<ethtool_sset_info>(sizeof(std::uint32_t));
   auto* info = reinterpret_cast<ethtool_sset_info*>(buffer.data());
@@ -48,26 +63,39 @@ base::Result<std::size_t> CountOf(EthtoolSocket& socket, const std::string& netd
   info->sset_mask = std::uint64_t(1) << ETH_SS_STATS;
   if (const int error = socket.Ask(netdev, info); error != 0)
     return base::Fail(FromErrno(error, netdev, "statistics"));
-  if (info->sset_mask == 0) return std::size_t(0);
-  std::uint32_t count = 0;
-  std::memcpy(&count, reinterpret_cast<const char*>(info) + offsetof(ethtool_sset_info, data), sizeof count);
-  return std::min<std::size_t>(count, kMaxStats);
+  const std::uint32_t count = StatsCountOf(Bytes(buffer));
+  if (count <= kMaxEthtoolStats) return std::size_t(count);
+  return base::Fail(base::Code::kTooLarge,
+                    fmt::format("ethtool statistics of {}: there are {}, and at most {} are read", netdev,
+                                count, kMaxEthtoolStats));
 }
 
 base::Result<std::vector<std::string>> NamesOf(EthtoolSocket& socket, const std::string& netdev,
                                                std::size_t count) {
-  auto buffer = BufferFor<ethtool_gstrings>(count * ETH_GSTRING_LEN);
+  auto buffer = BufferFor<ethtool_gstrings>(RoomFor(count) * ETH_GSTRING_LEN);
   auto* strings = reinterpret_cast<ethtool_gstrings*>(buffer.data());
   strings->cmd = ETHTOOL_GSTRINGS;
   strings->string_set = ETH_SS_STATS;
   strings->len = std::uint32_t(count);
   if (const int error = socket.Ask(netdev, strings); error != 0)
     return base::Fail(FromErrno(error, netdev, "names of statistics"));
-  const char* text = reinterpret_cast<const char*>(buffer.data()) + sizeof(ethtool_gstrings);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < count; ++i, text += ETH_GSTRING_LEN)
-    names.push_back(formats::Printable(std::string_view(text, ::strnlen(text, ETH_GSTRING_LEN)), kMaxName));
-  return names;
+  auto names = StatsNamesOf(Bytes(buffer), count);
+  if (!names) return base::Fail(OtherNumber(netdev));
+  return *std::move(names);
+}
+
+base::Result<std::vector<std::uint64_t>> ValuesOf(EthtoolSocket& socket, const std::string& netdev,
+                                                  std::size_t count) {
+  if (count == 0) return std::vector<std::uint64_t>();
+  auto buffer = BufferFor<ethtool_stats>(RoomFor(count) * sizeof(std::uint64_t));
+  auto* stats = reinterpret_cast<ethtool_stats*>(buffer.data());
+  stats->cmd = ETHTOOL_GSTATS;
+  stats->n_stats = std::uint32_t(count);
+  if (const int error = socket.Ask(netdev, stats); error != 0)
+    return base::Fail(FromErrno(error, netdev, "statistics"));
+  auto values = StatsValuesOf(Bytes(buffer), count);
+  if (!values) return base::Fail(OtherNumber(netdev));
+  return *std::move(values);
 }
 
 }  // namespace
@@ -83,33 +111,22 @@ base::Result<EthtoolStats> LiveEthtool::Read(const std::string& netdev) {
   Known& known = known_[netdev];
   const bool same = known.names != nullptr && known.names->size() == *count && known.interface == *index;
   if (!same || ++known.reads > kReadsWithNames) {
-    ASSIGN_OR_RETURN(std::vector<std::string> fresh, NamesOf(socket_, netdev, *count));
-    if (!same || *known.names != fresh)
-      known.names = std::make_shared<const std::vector<std::string>>(std::move(fresh));
+    auto fresh = NamesOf(socket_, netdev, *count);
+    if (!fresh) {
+      known_.erase(netdev);
+      return base::Fail(fresh.error());
+    }
+    if (!same || *known.names != *fresh)
+      known.names = std::make_shared<const std::vector<std::string>>(*std::move(fresh));
     known.interface = *index;
     known.reads = 0;
   }
-  EthtoolStats result{known.names, std::vector<std::uint64_t>(*count)};
-  if (*count == 0) return result;
-  // The driver writes as many as it has now, whatever is asked for: room for some more, should a channel have
-  // come in between.
-  auto buffer = BufferFor<ethtool_stats>((2 * *count + 1024) * sizeof(std::uint64_t));
-  auto* stats = reinterpret_cast<ethtool_stats*>(buffer.data());
-  stats->cmd = ETHTOOL_GSTATS;
-  stats->n_stats = std::uint32_t(*count);
-  if (const int error = socket_.Ask(netdev, stats); error != 0) {
+  auto values = ValuesOf(socket_, netdev, *count);
+  if (!values) {
     known_.erase(netdev);
-    return base::Fail(FromErrno(error, netdev, "statistics"));
+    return base::Fail(values.error());
   }
-  if (stats->n_stats != *count) {
-    known_.erase(netdev);
-    return base::Fail(
-        base::Code::kUnavailable,
-        fmt::format("ethtool statistics of {}: their number changed while they were read", netdev));
-  }
-  const char* values = reinterpret_cast<const char*>(buffer.data()) + sizeof(ethtool_stats);
-  std::memcpy(result.values.data(), values, *count * sizeof(std::uint64_t));
-  return result;
+  return EthtoolStats{known.names, *std::move(values)};
 }
 
 base::Result<EthtoolStats> RecordedEthtool::Read(const std::string& netdev) {
@@ -130,7 +147,7 @@ base::Result<EthtoolStats> RecordedEthtool::Read(const std::string& netdev) {
 EthtoolStats ParseEthtoolStats(std::string_view text) {
   std::vector<std::string> names;
   EthtoolStats stats;
-  while (!text.empty() && names.size() < kMaxStats) {
+  while (!text.empty() && names.size() < kMaxEthtoolStats) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     // A name may have colons and spaces in it; the value is behind the last colon.

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -11,6 +13,7 @@
 #include "nodeagent/gpu/amd_gpus.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/health/conditions.h"
+#include "nodeagent/health/ethtool_answers.h"
 #include "nodeagent/health/ethtool_stats.h"
 #include "nodeagent/health/gpu_health.h"
 #include "nodeagent/health/health.h"
@@ -20,6 +23,7 @@
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/nic/storage_nics.h"
 #include "nodeagent/nic/uncabled.h"
+#include "nodeagent/pci/probe.h"
 #include "nodeagent/publish/report.h"
 #include "tests/fuzz/records.h"
 #include "tests/fuzz/targets.h"
@@ -57,6 +61,37 @@ bool EthtoolText(std::string_view bytes) {
   CHECK(*again.names == *stats.names);
   CHECK(again.values == stats.values);
   return !stats.values.empty();
+}
+
+// What the ioctls of one look at an interface's statistics leave in their buffers, behind one another: how many there
+// are, their names, their values. What was read can be recorded, and reads the same.
+bool EthtoolAnswers(std::string_view bytes) {
+  constexpr std::size_t kCountAnswer = 20, kNamesAnswer = 12, kName = 32;
+  const auto take = [&bytes](std::size_t size) {
+    const std::string_view taken = bytes.substr(0, size);
+    bytes.remove_prefix(taken.size());
+    return taken;
+  };
+  const std::size_t count = StatsCountOf(take(kCountAnswer));
+  auto names = StatsNamesOf(take(kNamesAnswer + count * kName), count);
+  auto values = StatsValuesOf(bytes, count);
+  for (const std::size_t other : {count + 1, std::size_t(kMaxEthtoolStats)})
+    CHECK(other == count || !values || !StatsValuesOf(bytes, other));
+  if (!names || !values) return false;
+  CHECK(names->size() == count && values->size() == count);
+  EthtoolStats said;  // a name without a letter is not written
+  std::vector<std::string> named;
+  for (std::size_t i = 0; i < count; ++i) {
+    CHECK(names->at(i).size() <= kName);
+    if (names->at(i).empty()) continue;
+    named.push_back(names->at(i));
+    said.values.push_back(values->at(i));
+  }
+  const EthtoolStats stats{std::make_shared<const std::vector<std::string>>(*std::move(names)),
+                           *std::move(values)};
+  const EthtoolStats again = ParseEthtoolStats(FormatEthtoolStats(stats));
+  CHECK(*again.names == named && again.values == said.values);
+  return !named.empty();
 }
 
 bool Uevent(std::string_view bytes) {
@@ -291,6 +326,28 @@ bool Kfd(std::string_view bytes) {
     for (const NvlinkReading& link : gpu.nvlinks) CHECK(link.speed_mbps >= 0);
   }
   return read;
+}
+
+// proc/driver/nvidia/gpus/*/information of three GPUs, asked for by all numbers that a device plugin and a DRA driver
+// may name. Records of one byte that names a file and what it holds, ended by 0x1e.
+bool NvidiaProc(std::string_view bytes) {
+  std::vector<std::string> paths;
+  for (const char* name : {"0000:1b:00.0", "0000:43:00.0", "10001:52:00.0", "no-address"})
+    paths.push_back(std::string("proc/driver/nvidia/gpus/") + name + "/information");
+  test::MemoryFileTree files;
+  WriteRecords(bytes, paths, files);
+  DeviceSet plugin{"nvidia.com/gpu", false, {}}, claim{"gpu.nvidia.com", true, {}};
+  for (int minor = 0; minor < 64; ++minor) {
+    plugin.ids.push_back("nvidia" + std::to_string(minor) + (minor % 2 == 0 ? "" : "/gi1"));
+    claim.ids.push_back("gpu-" + std::to_string(minor));
+  }
+  GrantReadings readings;
+  readings.containers.push_back({"team", "train-0", "worker", {plugin}});
+  readings.allocatable = std::vector<DeviceSet>{claim};
+  FindFunctions(files, readings);
+  for (const auto& [device, address] : readings.functions) CHECK(IsPciAddress(address));
+  CHECK(readings.functions.size() % 2 == 0);  // both mean the same number
+  return !readings.functions.empty();
 }
 
 // NCCL's file as the agent's source: alone, and put over a machine that has its own tree.

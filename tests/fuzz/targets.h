@@ -47,6 +47,7 @@ bool Scrub(std::string_view bytes);
 bool Sysfs(std::string_view bytes);
 bool VerbsYaml(std::string_view bytes);
 bool EthtoolText(std::string_view bytes);
+bool EthtoolAnswers(std::string_view bytes);
 bool Uevent(std::string_view bytes);
 bool Rtnetlink(std::string_view bytes);
 bool PodResources(std::string_view bytes);
@@ -64,13 +65,14 @@ bool Smp(std::string_view bytes);
 bool Pma(std::string_view bytes);
 bool LeafCounters(std::string_view bytes);
 bool Kfd(std::string_view bytes);
+bool NvidiaProc(std::string_view bytes);
 bool Ufm(std::string_view bytes);
 bool GnmiPath(std::string_view bytes);
 bool GnmiAnswer(std::string_view bytes);
 bool GnmiJson(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 45> kTargets{{
+inline constexpr std::array<Target, 47> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -96,6 +98,7 @@ inline constexpr std::array<Target, 45> kTargets{{
     {"sysfs", Sysfs},
     {"verbs_yaml", VerbsYaml},
     {"ethtool_text", EthtoolText},
+    {"ethtool_answers", EthtoolAnswers},
     {"uevent", Uevent},
     {"rtnetlink", Rtnetlink},
     {"pod_resources", PodResources},
@@ -113,6 +116,7 @@ inline constexpr std::array<Target, 45> kTargets{{
     {"pma", Pma},
     {"leaf_counters", LeafCounters},
     {"kfd", Kfd},
+    {"nvidia_proc", NvidiaProc},
     {"gnmi_path", GnmiPath},
     {"gnmi_answer", GnmiAnswer},
     {"gnmi_json", GnmiJson},
