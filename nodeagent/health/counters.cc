@@ -8,6 +8,7 @@
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "nodeagent/pci/driver.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -20,15 +21,6 @@ using topology::Transport;
 
 constexpr std::string_view kInfiniband = "sys/class/infiniband";
 constexpr std::string_view kNet = "sys/class/net";
-
-std::string LastPart(std::string_view path) {
-  return std::string(path.substr(path.find_last_of('/') + 1));
-}
-
-std::string DriverOf(const base::FileTree& files, const std::string& base) {
-  const auto link = files.ReadLink(base + "/device/driver");
-  return link ? formats::Printable(LastPart(*link), 64) : std::string();
-}
 
 const Netdev* Find(const NetReadings& net, const std::string& name) {
   const auto found = net.netdevs.find(name);
@@ -82,7 +74,7 @@ void SortById(std::vector<T>& list) {
 std::string RdmaDriver(const base::FileTree& files, const std::string& device) {
   const std::string base = fmt::format("{}/{}", kInfiniband, device);
   // rxe stands on no bus: it says the interface below it instead.
-  return files.Read(base + "/parent") ? std::string("rdma_rxe") : DriverOf(files, base);
+  return files.Read(base + "/parent") ? std::string("rdma_rxe") : DriverOf(files, base + "/device");
 }
 
 std::string PortKey(const Nic& nic, int number) {
@@ -161,7 +153,7 @@ CounterReader::Plan CounterReader::MakePlan(WatchedPort port) const {
   }
   if (!port.netdev.empty()) {
     const std::string base = fmt::format("{}/{}", kNet, port.netdev);
-    plan.driver = DriverOf(files_, base);
+    plan.driver = DriverOf(files_, base + "/device");
     if (plan.state.path.empty()) plan.operstate.path = base + "/operstate";
     // By name: the folder of an interface has a hundred files.
     const auto carrier = FindCounter(plan.driver, CounterPlace::kInterface, "carrier_changes");

@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/file_tree.h"
 #include "formats/printable.h"
+#include "nodeagent/pci/driver.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -37,11 +38,10 @@ constexpr std::array<Meaning, 8> kMeanings{{
 constexpr std::array<std::string_view, 9> kLetGo{"mlx5_core", "mlx4_core", "bnxt_en", "ice", "i40e",
                                                  "idpf",      "mana",      "ionic",   "hns3"};
 
-std::string DriverOf(const ibv_device& device) {
-  std::error_code none;
-  return std::filesystem::read_symlink(std::string(device.ibdev_path) + "/device/driver", none)
-      .filename()
-      .string();
+std::string DriverBehind(const ibv_device& device) {
+  std::string_view path(device.ibdev_path);  // "/sys/class/infiniband/mlx5_0"
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  return DriverOf(base::DiskFileTree("/"), std::string(path) + "/device");
 }
 
 ibv_context* ContextOf(void* context) {
@@ -94,7 +94,7 @@ std::string VerbsDevices::Open(const std::set<std::string>& wanted) {
   for (int i = 0; list != nullptr && i < count; ++i) {
     const std::string name = ibv_get_device_name(list[i]);
     if (!why.contains(name)) continue;
-    if (!opens_(DriverOf(*list[i]))) {
+    if (!opens_(DriverBehind(*list[i]))) {
       left_alone_.insert(name);
       why.erase(name);
       continue;

@@ -9,6 +9,7 @@
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "nodeagent/pci/driver.h"
 #include "nodeagent/pci/probe.h"
 #include "nodeagent/pci/slot.h"
 
@@ -90,11 +91,6 @@ std::vector<std::string> NetdevsOf(const std::vector<Gid>& gids) {
     if (std::find(netdevs.begin(), netdevs.end(), gid.netdev) == netdevs.end()) netdevs.push_back(gid.netdev);
   }
   return netdevs;
-}
-
-std::string DriverOf(const base::FileTree& files, const std::string& base) {
-  const auto target = files.ReadLink(base + "/device/driver");
-  return target ? formats::Printable(target->substr(target->find_last_of('/') + 1), 64) : std::string();
 }
 
 RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int number) {
@@ -351,7 +347,7 @@ RdmaReadings RdmaProbe::Read() {
     device.guid = ParseGuid(Line(files_, base + "/node_guid"));
     device.system_guid = ParseGuid(Line(files_, base + "/sys_image_guid"));
     device.board = Line(files_, base + "/board_id");
-    device.driver = DriverOf(files_, base);
+    device.driver = DriverOf(files_, base + "/device");
     device.ports = ReadPorts(files_, base, readings.problems);
     device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));
     if (auto netdevs = files_.List(base + "/device/net")) device.netdevs = *std::move(netdevs);

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "formats/printable.h"
 #include "nodeagent/nic/exclusion.h"
+#include "nodeagent/pci/driver.h"
 #include "nodeagent/pci/slot.h"
 
 namespace heddle::nodeagent {
@@ -18,11 +18,6 @@ using Model = std::pair<std::uint16_t, std::uint16_t>;  // vendor and device
 
 constexpr std::uint32_t kNetwork = 0x02;       // class_code >> 16
 constexpr std::uint32_t kInfiniBand = 0x0207;  // class_code >> 8
-
-std::string DriverOf(const base::FileTree& files, const std::string& function) {
-  const auto target = files.ReadLink(function + "/driver");
-  return target ? formats::Printable(target->substr(target->find_last_of('/') + 1), 64) : std::string();
-}
 
 // Drivers that keep a function for somebody else.
 bool IsGivenAway(std::string_view driver) {

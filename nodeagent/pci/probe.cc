@@ -8,6 +8,7 @@
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "nodeagent/pci/driver.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -53,10 +54,9 @@ bool ReadWay(std::string_view target, PciDevice& device) {
   return true;
 }
 
-// "../../../../bus/pci/drivers/vfio-pci"; on Grace it is nvgrace-gpu-vfio-pci.
+// On Grace it is nvgrace-gpu-vfio-pci.
 bool IsKeptForVms(const base::FileTree& files, const std::string& base) {
-  const auto driver = files.ReadLink(base + "/driver");
-  return driver && driver->ends_with("vfio-pci");
+  return DriverOf(files, base).ends_with("vfio-pci");
 }
 
 bool ReadDevice(const base::FileTree& files, const std::string& base, PciDevice& device) {

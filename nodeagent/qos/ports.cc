@@ -5,18 +5,11 @@
 #include <algorithm>
 
 #include "crds/port_name.h"
-#include "formats/printable.h"
+#include "nodeagent/pci/driver.h"
 #include "nodeagent/pci/probe.h"
 
 namespace heddle::nodeagent {
 namespace {
-
-// The last part of what a link says; empty where there is none.
-std::string Target(const base::FileTree& files, const std::string& path) {
-  const auto link = files.ReadLink(path);
-  if (!link) return {};
-  return formats::Printable(std::string_view(*link).substr(link->find_last_of('/') + 1), 64);
-}
 
 void TakeWatched(const WatchedPort& watched, QosPort& port) {
   if (!watched.netdev.empty() || watched.of_bond) port.netdev = watched.netdev;
@@ -30,9 +23,11 @@ void TakeWatched(const WatchedPort& watched, QosPort& port) {
 
 void ReadFunction(const base::FileTree& files, QosPort& port) {
   const std::string device = fmt::format("sys/class/net/{}/device", port.netdev);
-  if (std::string place = Target(files, device); IsPciAddress(place)) port.pci_address = std::move(place);
-  if (std::string driver = Target(files, device + "/driver"); !driver.empty())
-    port.driver = std::move(driver);
+  if (const auto link = files.ReadLink(device)) {
+    std::string place = link->substr(link->find_last_of('/') + 1);
+    if (IsPciAddress(place)) port.pci_address = std::move(place);
+  }
+  if (std::string driver = DriverOf(files, device); !driver.empty()) port.driver = std::move(driver);
 }
 
 }  // namespace
