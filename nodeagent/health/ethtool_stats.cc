@@ -43,8 +43,8 @@ std::string_view Bytes(const std::vector<std::uint64_t>& buffer) {
   return {reinterpret_cast<const char*>(buffer.data()), buffer.size() * sizeof(std::uint64_t)};
 }
 
-// Most kernels write as many as the driver has now, whatever was asked for: room for more, should channels have
-// come in between.
+// Kernels of before December 2025 write as many as the driver has now, whatever was asked for: room for more, should
+// channels have come in between. Later ones write none then, and say 0.
 std::size_t RoomFor(std::size_t count) {
   return 2 * count + 1024;
 }
@@ -72,6 +72,8 @@ base::Result<std::size_t> CountOf(EthtoolSocket& socket, const std::string& netd
 
 base::Result<std::vector<std::string>> NamesOf(EthtoolSocket& socket, const std::string& netdev,
                                                std::size_t count) {
+  // The kernel warns in its log of a driver that is asked for the names of none (net/ethtool/ioctl.c).
+  if (count == 0) return std::vector<std::string>();
   auto buffer = BufferFor<ethtool_gstrings>(RoomFor(count) * ETH_GSTRING_LEN);
   auto* strings = reinterpret_cast<ethtool_gstrings*>(buffer.data());
   strings->cmd = ETHTOOL_GSTRINGS;
