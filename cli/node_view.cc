@@ -56,6 +56,8 @@ std::vector<std::string> GpuParts(const topology::NvLink& nvlink, const topology
                                  "NUMA " + Text(gpu.numa), Printable(gpu.pci)};
   if (!gpu.healthy)
     parts.push_back(style.Paint("unhealthy: " + Printable(gpu.unhealthy_reason), Colour::kBad));
+  if (gpu.nic_gone)
+    parts.push_back(style.Paint(fmt::format("a NIC on rail {} is gone", gpu.nic_gone->rail), Colour::kBad));
   if (const int usable = nvlink.usable_gbps(gpu.index); usable < nvlink.gbps_per_gpu) {
     parts.push_back(
         style.Paint(fmt::format("NVLink {} Gb/s of {}", usable, nvlink.gbps_per_gpu), Colour::kBad));

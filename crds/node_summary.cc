@@ -34,9 +34,13 @@ std::string NvlinkDomain(const topology::Node& node) {
   return id.substr(0, dash) + id.substr(dot);
 }
 
-std::string Rails(const std::vector<const topology::Nic*>& nics) {
+// A rail whose NICs are gone is one that is not up.
+std::string Rails(const topology::Node& node, const std::vector<const topology::Nic*>& nics) {
   std::set<int> all;
   std::set<int> up;
+  for (const topology::Gpu& gpu : node.gpus) {
+    if (gpu.nic_gone) all.insert(gpu.nic_gone->rail);
+  }
   bool unknown = false;
   for (const topology::Nic* nic : nics) {
     if (nic->rail) {
@@ -128,7 +132,7 @@ NodeSummary Summarise(const topology::Node& node) {
   summary.machine = node.machine.empty() ? std::string(kUnknown) : node.machine;
   summary.gpus = Gpus(node);
   summary.nvlink_domain = NvlinkDomain(node);
-  summary.rails = Rails(compute);
+  summary.rails = Rails(node, compute);
   summary.leaf = Leaf(compute);
   summary.transport = Transport(compute);
   return summary;

@@ -46,6 +46,8 @@ topology::Gpu ReadGpu(const Field& field) {
   gpu.memory_gib = field("memoryGib").Int(0, 65535);
   gpu.mig = field("mig").Bool();
   gpu.fatal_xid = field("fatalXid").Int(1, 999);
+  if (const Field gone = field("nicGone"); gone.present())
+    gpu.nic_gone = topology::LostNic{gone("rail").Required().Int(0, 255), gone("pci").Text(32)};
   return gpu;
 }
 

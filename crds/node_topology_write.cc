@@ -29,6 +29,12 @@ Json WriteGpu(const topology::Gpu& gpu) {
   PutPositive(json, "memoryGib", gpu.memory_gib);
   if (gpu.mig) json["mig"] = true;
   PutPositive(json, "fatalXid", gpu.fatal_xid);
+  if (gpu.nic_gone) {
+    Json gone = Json::object();
+    gone["rail"] = gpu.nic_gone->rail;
+    PutText(gone, "pci", gpu.nic_gone->pci, 32);
+    json["nicGone"] = std::move(gone);
+  }
   return json;
 }
 

@@ -46,17 +46,32 @@ struct Found {
   }
 };
 
-// The first degraded NIC of these GPUs; null where there is none.
-const topology::Nic* DegradedNic(const topology::Node& node, std::uint32_t gpus) {
+// "GPU 3 lost its NIC on rail 3 (0000:5e:00.0) and borrows mlx5_0". What it borrows may be sound.
+std::string SentenceOfLoss(const topology::Node& node, const topology::Gpu& gpu,
+                           const std::vector<int>& dealt) {
+  const bool borrows = topology::BorrowsNics(node, gpu, dealt);
+  std::string text =
+      fmt::format("GPU {} lost {} NIC on rail {}", gpu.index, borrows ? "its" : "a", gpu.nic_gone->rail);
+  if (!gpu.nic_gone->pci.empty()) text += fmt::format(" ({})", gpu.nic_gone->pci);
+  if (!dealt.empty()) {
+    text += fmt::format(" and {} {}", borrows ? "borrows" : "is left with",
+                        node.nics[std::size_t(dealt.front())].name);
+  }
+  return text;
+}
+
+// What stands against the rails of these GPUs: the first NIC that is gone, or that is degraded; empty: nothing.
+std::string RailFault(const topology::Node& node, std::uint32_t gpus) {
   const std::vector<std::vector<int>> dealt = topology::DealNics(node);
   for (std::size_t position = 0; position < node.gpus.size(); ++position) {
-    const int index = node.gpus[position].index;
-    if (index < 0 || index >= 32 || (gpus >> unsigned(index) & 1u) == 0) continue;
+    const topology::Gpu& gpu = node.gpus[position];
+    if (gpu.index < 0 || gpu.index >= 32 || (gpus >> unsigned(gpu.index) & 1u) == 0) continue;
+    if (gpu.nic_gone) return SentenceOfLoss(node, gpu, dealt[position]);
     for (const int nic : dealt[position]) {
-      if (IsDegraded(node.nics[std::size_t(nic)])) return &node.nics[std::size_t(nic)];
+      if (IsDegraded(node.nics[std::size_t(nic)])) return SentenceOf(node.nics[std::size_t(nic)]);
     }
   }
-  return nullptr;
+  return {};
 }
 
 // Inside of one NVLink domain nothing of the gang's goes over rails.
@@ -100,7 +115,8 @@ std::optional<SlotFault> Say(std::string_view reason, const Found& found, std::s
 }  // namespace
 
 bool IsFaulty(const topology::Node& node) {
-  return std::any_of(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return !gpu.healthy; }) ||
+  return std::any_of(node.gpus.begin(), node.gpus.end(),
+                     [](const auto& gpu) { return !gpu.healthy || gpu.nic_gone; }) ||
          std::any_of(node.nics.begin(), node.nics.end(), IsDegraded);
 }
 
@@ -110,10 +126,10 @@ std::vector<SlowRank> RanksOnDegradedRails(const crds::Gang& gang, const Snapsho
   const auto rows = crds::ToRows(*gang.status.placement);
   if (!LeavesItsDomain(snapshot, rows)) return slow;
   for (const FaultySlot& slot : FaultySlots(snapshot, rows)) {
-    const topology::Nic* nic = DegradedNic(*slot.node, slot.gpus);
-    if (nic == nullptr) continue;
+    const std::string fault = RailFault(*slot.node, slot.gpus);
+    if (fault.empty()) continue;
     slow.push_back({slot.rank, fmt::format("a rail of {} (rank {}) is degraded: {}", slot.node->name,
-                                           slot.rank, SentenceOf(*nic))});
+                                           slot.rank, fault)});
   }
   return slow;
 }

@@ -16,10 +16,10 @@ struct SlotFault {
   friend bool operator==(const SlotFault&, const SlotFault&) = default;
 };
 
-// A GPU that is not healthy, or a compute NIC that carries less than its link's rate.
+// A GPU that is not healthy or has lost a NIC, or a compute NIC that carries less than its link's rate.
 bool IsFaulty(const topology::Node& node);
 
-// A rank whose GPUs use a NIC that carries less than it should.
+// A rank whose GPUs use a NIC that carries less than it should, or have lost one.
 struct SlowRank {
   int rank = 0;
   std::string sentence;  // "a rail of node-03 (rank 2) is degraded: mlx5_4 has no link"

@@ -170,16 +170,23 @@ GpuUplink UplinkOf(const Node& node, const std::vector<int>& nics, const std::ve
       uplink.distance = Distance(node, gpu, position);
     }
     if (!nic.up()) continue;
-    uplink.gbps += nic.usable_gbps() / users[std::size_t(position)];
+    uplink.gbps += nic.usable_gbps() / std::max(1, users[std::size_t(position)]);
     if (uplink.leaf == kNone) uplink.leaf = leaf_of_nic[std::size_t(position)];
+  }
+  // As one whose NIC is down: what a GPU has that borrows from a neighbour is for whoever plans to say.
+  const Gpu& user = node.gpus[std::size_t(gpu)];
+  if (BorrowsNics(node, user, nics)) {
+    const int rail = user.nic_gone->rail;
+    uplink.rail = rail >= 0 && rail <= kMaxRail ? std::int16_t(rail) : std::int16_t(kNone);
+    uplink.gbps = 0;
   }
   if (uplink.gbps == 0) uplink.leaf = kNone;
   return uplink;
 }
 
-// Whether all that DealNics looks at is equal: most nodes are built like the one before.
+// Whether all that DealNics and BorrowsNics look at is equal: most nodes are built like the one before.
 bool DealtAlike(const Node& a, const Node& b) {
-  const auto gpu = [](const Gpu& x, const Gpu& y) { return x.index == y.index; };
+  const auto gpu = [](const Gpu& x, const Gpu& y) { return x.index == y.index && x.nic_gone == y.nic_gone; };
   const auto nic = [](const Nic& x, const Nic& y) {
     return x.role == y.role && x.rail == y.rail && x.name == y.name;
   };
@@ -198,8 +205,9 @@ void AddUplinks(const Wiring& wiring, Fabric& fabric) {
       dealt_for = &node;
       dealt = DealNics(node);
       users.assign(node.nics.size(), 0);
-      for (const auto& nics : dealt) {
-        for (const int nic : nics) ++users[std::size_t(nic)];
+      for (std::size_t gpu = 0; gpu < dealt.size(); ++gpu) {
+        if (BorrowsNics(node, node.gpus[gpu], dealt[gpu])) continue;
+        for (const int nic : dealt[gpu]) ++users[std::size_t(nic)];
       }
     }
     leaf_of_nic.assign(node.nics.size(), kNone);
@@ -216,10 +224,13 @@ void AddUplinks(const Wiring& wiring, Fabric& fabric) {
   }
 }
 
-// Declared, or one more than the highest rail of a compute NIC.
+// Declared, or one more than the highest rail of a compute NIC, also of one that is gone.
 void AddRailCount(Fabric& fabric) {
   int highest = -1;
   for (const FabricNode& node : fabric.nodes) {
+    for (const Gpu& gpu : node.node.gpus) {
+      if (gpu.nic_gone && gpu.nic_gone->rail <= kMaxRail) highest = std::max(highest, gpu.nic_gone->rail);
+    }
     for (const Nic& nic : node.node.nics) {
       if (nic.role != NicRole::kCompute || !nic.rail || *nic.rail < 0 || *nic.rail > kMaxRail) continue;
       highest = std::max(highest, *nic.rail);

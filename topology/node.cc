@@ -215,6 +215,13 @@ std::vector<std::vector<int>> DealNics(const Node& node) {
   return Dealing(node).Deal();
 }
 
+bool BorrowsNics(const Node& node, const Gpu& gpu, const std::vector<int>& dealt) {
+  return gpu.nic_gone && std::none_of(dealt.begin(), dealt.end(), [&](int nic) {
+           const Fact<int>& rail = node.nics[std::size_t(nic)].rail;
+           return rail.known() && *rail == gpu.nic_gone->rail;
+         });
+}
+
 PciDistance Distance(const Node& node, int gpu_position, int nic_position) {
   const int index = node.gpus[std::size_t(gpu_position)].index;
   const std::string& name = node.nics[std::size_t(nic_position)].name;

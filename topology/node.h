@@ -40,6 +40,13 @@ std::optional<LinkState> ParseLinkState(std::string_view name);
 std::optional<LinkFault> ParseLinkFault(std::string_view name);
 std::optional<PciDistance> ParsePciDistance(std::string_view name);
 
+// A compute NIC that a GPU should have and that is no longer there.
+struct LostNic {
+  int rail = 0;     // that it was on, 0 to kMaxRail
+  std::string pci;  // its function, which has no RDMA device any more; empty: it is not on the PCI bus either
+  friend bool operator==(const LostNic&, const LostNic&) = default;
+};
+
 struct Gpu {
   int index = 0;      // NVML index: the number a container sees in an unrestricted pod
   std::string uuid;   // "GPU-…"; empty where nothing names it
@@ -51,6 +58,7 @@ struct Gpu {
   int memory_gib = 0;
   bool mig = false;   // cut into MIG instances, which are no whole GPUs
   int fatal_xid = 0;  // reported since the node booted, and ends the use of the GPU; 0 = none known
+  std::optional<LostNic> nic_gone;  // the first, where several are
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
@@ -131,7 +139,8 @@ struct Nic {
   bool up() const;          // a compute NIC with at least one usable port
 };
 
-// How far a GPU is from a NIC. Only the nearest NICs of a GPU are kept (all that tie), and all of its rail.
+// How far a GPU is from a NIC. Only the nearest NICs of a GPU are kept (all that tie), and all of its rail; none where
+// nobody knows.
 struct GpuNicPath {
   int gpu = 0;
   std::string nic;
@@ -167,6 +176,9 @@ struct Node {
 // shared, the least used first. A GPU without any path is taken to be equally far from every compute NIC.
 // Down NICs take part: a GPU does not change its rail because a cable was pulled.
 std::vector<std::vector<int>> DealNics(const Node& node);
+// Whether a GPU has lost its NIC and what DealNics gave it, positions in node.nics, are those of other GPUs: none is on
+// the rail of the one that is gone.
+bool BorrowsNics(const Node& node, const Gpu& gpu, const std::vector<int>& dealt);
 // The distance of a GPU (by position) to a NIC (by position) of its node; kSys where no path says.
 PciDistance Distance(const Node& node, int gpu_position, int nic_position);
 

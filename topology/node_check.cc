@@ -51,6 +51,9 @@ class NodeCheck {
       if (gpu.healthy && !gpu.unhealthy_reason.empty()) {
         Say("GPU {} is healthy and has a reason why not: {}", gpu.index, gpu.unhealthy_reason);
       }
+      if (gpu.nic_gone && (gpu.nic_gone->rail < 0 || gpu.nic_gone->rail > kMaxRail)) {
+        Say("GPU {} has lost a NIC on rail {}: rails are 0 to {}", gpu.index, gpu.nic_gone->rail, kMaxRail);
+      }
     }
   }
 

@@ -25,6 +25,10 @@ std::string Show(bool on) {
 std::string Show(const std::optional<int>& value) {
   return value ? Show(*value) : "none";
 }
+std::string Show(const std::optional<LostNic>& gone) {
+  if (!gone) return "none";
+  return fmt::format("{} on rail {}", gone->pci.empty() ? "one" : gone->pci, gone->rail);
+}
 std::string Show(LinkState state) {
   return std::string(LinkStateName(state));
 }
@@ -108,6 +112,7 @@ class NodeDiff {
       Changed(what + " reason", before.unhealthy_reason, after.unhealthy_reason);
     }
     Changed(what + " fatal XID", before.fatal_xid, after.fatal_xid);
+    Changed(what + " lost NIC", before.nic_gone, after.nic_gone);
     Changed(what + " UUID", before.uuid, after.uuid);
     Changed(what + " model", before.model, after.model);
     Changed(what + " address", before.pci, after.pci);

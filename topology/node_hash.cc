@@ -47,6 +47,10 @@ class Fnv1a {
       Bytes("!xid");
       Add(gpu.fatal_xid);
     }
+    if (gpu.nic_gone) {
+      Bytes("!gone");
+      AddAll(gpu.nic_gone->rail, gpu.nic_gone->pci);
+    }
   }
   void Add(const NvSwitch& nvswitch) { Add(nvswitch.pci); }
   void Add(const NvLink::Exception& exception) {

@@ -131,6 +131,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].ports[0].gid_index = 3;
   node.gpus[3].mig = true;
   node.gpus[3].fatal_xid = 79;
+  node.gpus[4].nic_gone = topology::LostNic{4, "0000:9b:00.0"};
+  node.gpus[5].nic_gone = topology::LostNic{5, ""};
   full.status.boot_id = "6f1c1a2b-3333-4444-8555-666677778888";
   node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
   node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";

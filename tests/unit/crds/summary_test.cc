@@ -29,6 +29,16 @@ TEST(NodeSummary, CountsWhatIsNotThere) {
   EXPECT_EQ(Summarise(node).rails, "7/7?");
 }
 
+TEST(NodeSummary, CountsARailWhoseNicIsGone) {
+  topology::Node node = samples::DgxH100().status.node;
+  node.nics.erase(node.nics.begin() + 5);
+  EXPECT_EQ(Summarise(node).rails, "7/7") << "an agent that does not say so";
+  node.gpus[5].nic_gone = topology::LostNic{5, ""};
+  EXPECT_EQ(Summarise(node).rails, "7/8");
+  node.gpus[4].nic_gone = topology::LostNic{4, "0000:9b:00.0"};
+  EXPECT_EQ(Summarise(node).rails, "7/8") << "another one of rail 4 is left";
+}
+
 TEST(NodeSummary, TellsUnknownFromNotApplicable) {
   EXPECT_EQ(Summarise(topology::Node{}), (NodeSummary{"?", "?", "?", "-", "-", "-"}));
   topology::Node node;

@@ -160,6 +160,28 @@ TEST(RunningGang, SaysThatAGpuOrARailOfItsIsBrokenAndStaysWhereItIs) {
   ASSERT_TRUE(says(""));
 }
 
+// A GPU whose NIC is gone borrows one that is sound.
+TEST(RunningGang, SaysThatANicOfItsIsGone) {
+  Cluster cluster(kTwoRacks);
+  RunningExtender extender(cluster);
+  cluster.Submit({.pods = 8, .gpus = 4, .parallelism = "tp=4,dp=8"});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const std::string node = ReadPod(cluster.Pod("train-1")).plan->node;
+  Report(cluster, node, [](topology::Node& broken) {
+    const std::string lost = broken.NicOfGpu(2)->name;
+    std::erase_if(broken.nics, [&lost](const topology::Nic& nic) { return nic.name == lost; });
+    std::erase_if(broken.paths, [](const topology::GpuNicPath& path) { return path.gpu == 2; });
+    broken.gpus[2].nic_gone = topology::LostNic{2, "0000:5e:00.0"};
+  });
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.reason == "RailDegraded"; }));
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("a rail of " + node +
+                        " (rank 1) is degraded: GPU 2 lost its NIC on rail 2 (0000:5e:00.0) and borrows "));
+  EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 1) << "nothing is moved while it runs";
+  Report(cluster, node, [](topology::Node& mended) { mended.gpus[2].nic_gone.reset(); });
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.reason.empty(); }));
+}
+
 TEST(RunningGang, SaysNothingOfRailsWhereItUsesNvlinkAlone) {
   Cluster cluster(kTwoRacks);
   RunningExtender extender(cluster);

@@ -322,6 +322,32 @@ TEST(Uplinks, CountARailAtHalfRateAsHalfARail) {
   EXPECT_THAT(fabric.faults, IsEmpty());
 }
 
+// What it borrows is the neighbour's: the neighbour keeps the whole of it, as beside a rail that is down.
+TEST(Uplinks, CountAGpuWhoseNicIsGoneAsOneWhoseRailIsDown) {
+  const auto fabric_of = [](bool told) {
+    Node node = NodeNamed("a").Gpus(4).Rails(3, "r");
+    node.paths.push_back({3, "mlx5_0", PciDistance::kSys});
+    if (told) node.gpus[3].nic_gone = LostNic{3, "0000:5e:00.0"};
+    return BuildFabric({node, NodeNamed("b").Gpus(4).Rails(3, "r")}, {});
+  };
+  const Fabric before = fabric_of(false);
+  EXPECT_EQ(before.nodes[0].uplinks[3].gbps, 200) << "an agent that does not say so";
+  const Fabric fabric = fabric_of(true);
+  EXPECT_EQ(fabric.nodes[0].uplinks[3], (GpuUplink{3, kNone, 0, PciDistance::kSys}));
+  EXPECT_EQ(fabric.nodes[0].uplinks[0].gbps, 400);
+  EXPECT_EQ(fabric.rails, 4);
+  EXPECT_THAT(Check(fabric), IsEmpty());
+}
+
+TEST(Uplinks, CountWhatIsLeftOfAGpuThatLostOneOfSeveralNics) {
+  Node node = NodeNamed("a").Gpus(2).Rail(0, "r0").Rail(0, "r1").Rail(1, "r2");
+  node.gpus[1].nic_gone = LostNic{1, ""};
+  EXPECT_FALSE(BorrowsNics(node, node.gpus[1], DealNics(node)[1]));
+  const Fabric fabric = BuildFabric({node}, {});
+  EXPECT_EQ(fabric.nodes[0].uplinks[0].gbps, 800);
+  EXPECT_EQ(fabric.nodes[0].uplinks[1].gbps, 400);
+}
+
 TEST(Uplinks, AddTheFourEfaOfAGpu) {
   const Fabric fabric = FabricOf("su:1 node:2 gpu:8 nic:32 rail:8 rate:100 transport:efa");
   EXPECT_EQ(fabric.transport, Transport::kEfa);

@@ -252,6 +252,7 @@ TEST(ContentHash, ChangesWithEveryPart) {
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].leaf_port = LeafPort{"r0", "5"}; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].fault = LinkFault::kErrors; }));
   EXPECT_TRUE(differs([](Node& n) { n.gpus[0].mig = true; }));
+  EXPECT_TRUE(differs([](Node& n) { n.gpus[0].nic_gone = LostNic{0, ""}; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].driver = "mlx5_core"; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].pci_id = "15b3:1021"; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].rdma_mtu = 4096; }));
@@ -286,6 +287,13 @@ TEST(DiffNode, SaysWhatChanged) {
   slow.nvlink.exceptions = {{1, 18, 3500}};
   EXPECT_THAT(Diff(before, slow), ElementsAre("GPU 1 NVLink usable Gb/s: 3600 -> 3500"));
   EXPECT_THAT(Diff(slow, before), ElementsAre("GPU 1 NVLink usable Gb/s: 3500 -> 3600"));
+}
+
+TEST(DiffNode, SaysThatANicIsGone) {
+  const Node before = NodeNamed("a").Gpus(2).Rails(2, "r", "4");
+  Node after = before;
+  after.gpus[1].nic_gone = LostNic{1, "0000:5e:00.0"};
+  EXPECT_THAT(Diff(before, after), ElementsAre("GPU 1 lost NIC: none -> 0000:5e:00.0 on rail 1"));
 }
 
 TEST(DiffNode, SaysWhatNcclNeedsToKnow) {
