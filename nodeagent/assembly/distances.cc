@@ -28,7 +28,10 @@ std::optional<PciDistance> DistanceOf(const Readings& readings, const std::strin
   PciDevice x = *left, y = *right;
   x.numa = NumaOf(readings, a);
   y.numa = NumaOf(readings, b);
-  return Distance(x, y, readings.locality.numa_nodes);
+  const PciDistance distance = Distance(x, y, readings.locality.numa_nodes);
+  // Nobody measured that they are on two sockets where nobody knows their sockets, as in guests.
+  if (distance == PciDistance::kSys && !(x.numa.known() && y.numa.known())) return std::nullopt;
+  return distance;
 }
 
 std::vector<PairDistance> DistancesOf(const Readings& readings, const topology::Node& node) {

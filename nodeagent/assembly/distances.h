@@ -8,7 +8,8 @@
 
 namespace heddle::nodeagent {
 
-// How far two PCI functions are from each other; nothing where one of them is not in the PCI tree.
+// How far two PCI functions are from each other; nothing where one of them is not in the PCI tree, or where neither a
+// bridge nor NUMA nodes tell.
 std::optional<topology::PciDistance> DistanceOf(const Readings& readings, const std::string& a,
                                                 const std::string& b);
 
@@ -22,7 +23,7 @@ struct PairDistance {
   friend bool operator==(const PairDistance&, const PairDistance&) = default;
 };
 
-// Every GPU with every NIC of `node` that the PCI tree shows, by NIC and then GPU, in the order of `node`. Pure.
+// Every GPU with every NIC of `node` whose distance is known, by NIC and then GPU, in the order of `node`. Pure.
 std::vector<PairDistance> DistancesOf(const Readings& readings, const topology::Node& node);
 
 }  // namespace heddle::nodeagent

@@ -69,6 +69,14 @@ Json NicJson(const Nic& nic) {
           {"ports", PortsJson(nic)}};
 }
 
+// Empty: nobody knows.
+std::string_view DistanceText(const topology::Node& node, int gpu, const std::string& nic) {
+  const auto path = std::find_if(node.paths.begin(), node.paths.end(), [&](const topology::GpuNicPath& one) {
+    return one.gpu == gpu && one.nic == nic;
+  });
+  return path == node.paths.end() ? std::string_view() : topology::PciDistanceName(path->distance);
+}
+
 Json GpusJson(const topology::Node& node) {
   const std::vector<std::vector<int>> nics = topology::DealNics(node);
   Json gpus = Json::array();
@@ -78,7 +86,7 @@ Json GpusJson(const topology::Node& node) {
         {"index", gpu.index}, {"model", gpu.model}, {"healthy", gpu.healthy}, {"nics", Json::array()}};
     if (!gpu.unhealthy_reason.empty()) one["reason"] = Cut(gpu.unhealthy_reason, kMaxSentence);
     for (const int nic : i < nics.size() ? nics[i] : std::vector<int>()) {
-      one["nics"].push_back({nic, topology::PciDistanceName(topology::Distance(node, int(i), nic))});
+      one["nics"].push_back({nic, DistanceText(node, gpu.index, node.nics[std::size_t(nic)].name)});
     }
     gpus.push_back(std::move(one));
   }

@@ -317,6 +317,8 @@ TEST(Machines, AGuestWithoutNumaNodesHasUnknownRails) {
   EXPECT_EQ(OfRole(seen.node, NicRole::kCompute).size(), 8u);
   for (const Nic& nic : seen.node.nics) EXPECT_FALSE(nic.rail.known()) << nic.name;
   EXPECT_TRUE(Says(seen, "RailsMeasured", crds::ConditionStatus::kFalse));
+  EXPECT_THAT(seen.node.paths, IsEmpty()) << "that a pair is on two sockets nobody measured";
+  EXPECT_EQ(seen.node.NicOfGpu(3)->name, "mlx5_3");
   EXPECT_EQ(seen.node.nvlink.links_per_gpu, 12);
 }
 
