@@ -98,6 +98,22 @@ std::string DomainText(const Node& node) {
          (node.nvlink_domain->spans_nodes ? ", with other nodes" : ", this machine alone");
 }
 
+// " (gone: rail 3's NIC 0000:5e:00.0)"
+std::string GoneText(const Node& node) {
+  constexpr std::size_t kShown = 3;
+  std::map<int, std::string> gone;  // the first of each rail
+  for (const topology::Gpu& gpu : node.gpus) {
+    if (gpu.nic_gone) gone.try_emplace(gpu.nic_gone->rail, gpu.nic_gone->pci);
+  }
+  std::vector<std::string> names;
+  for (const auto& [rail, pci] : gone) {
+    if (names.size() == kShown) break;
+    names.push_back(fmt::format("rail {}'s NIC{}{}", rail, pci.empty() ? "" : " ", Printable(pci)));
+  }
+  if (gone.size() > kShown) names.push_back(fmt::format("{} more", gone.size() - kShown));
+  return names.empty() ? std::string() : fmt::format(" (gone: {})", fmt::join(names, ", "));
+}
+
 void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::string& text) {
   const Node& node = object.status.node;
   const bool unread = crds::GpusUnread(node);
@@ -121,8 +137,8 @@ void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::s
              (node.nvswitches.empty() ? "" : fmt::format(", {} NVSwitches", node.nvswitches.size())));
     line("Domain", DomainText(node));
   }
-  line("Fabric",
-       fmt::format("{}, rails up {}, leaves {}", summary.transport, summary.rails, Printable(summary.leaf)));
+  line("Fabric", fmt::format("{}, rails up {}{}, leaves {}", summary.transport, summary.rails, GoneText(node),
+                             Printable(summary.leaf)));
   line("Seen", fmt::format("{} by heddle-nodeagent {}, hash {}",
                            object.status.observed_at ? base::FormatTime(*object.status.observed_at) : "never",
                            object.status.agent_version, object.status.hash));

@@ -79,6 +79,12 @@ class Assembly {
     for (const auto* list : {&readings_.rdma.excluded, &readings_.net.excluded}) {
       seen_.excluded.insert(seen_.excluded.end(), list->begin(), list->end());
     }
+    for (const SilentNic& nic : readings_.silent_nics) {
+      if (!nic.given) continue;
+      seen_.excluded.push_back(
+          {nic.pci, nic.pci,
+           fmt::format("is a NIC that {} keeps for a virtual machine or DPDK", nic.driver)});
+    }
   }
 
   // p5en brings its EFA devices up one by one, minutes after the boot: fewer of them than functions on the bus
@@ -87,7 +93,7 @@ class Assembly {
     std::vector<std::string> silent;
     int functions = 0;
     for (const auto& [address, device] : readings_.pci.devices) {
-      if (!IsEfa(device) || device.virtual_function) continue;
+      if (!IsEfa(device) || device.virtual_function || IsGiven(address)) continue;
       ++functions;
       const auto& devices = readings_.rdma.devices;
       const bool up = std::any_of(devices.begin(), devices.end(),
@@ -329,6 +335,7 @@ class Assembly {
     std::string_view last_card;
     for (Nic& nic : seen_.node.nics) owners.push_back(&nic);
     for (const SilentNic& silent : readings_.silent_nics) {
+      if (silent.given && !IsLikeOneThatSpeaks(silent.pci)) continue;
       RailNic one;
       one.pci = silent.pci;
       one.pci_id = PciIdOf(silent.pci);
@@ -339,7 +346,7 @@ class Assembly {
                                     [](PciDistance distance) { return distance <= PciDistance::kPxb; });
       if (!silent.infiniband && (!near || SlotOf(silent.pci) == last_card)) continue;
       last_card = SlotOf(silent.pci);
-      one.transport = topology::Transport::kInfiniBand;
+      one.transport = silent.infiniband ? topology::Transport::kInfiniBand : topology::Transport::kRoce;
       std::size_t at = 0;
       for (std::size_t i = 0; i < measured.size(); ++i) {
         const bool same = measured[i].pci_id == one.pci_id && !measured[i].silent;
@@ -358,9 +365,25 @@ class Assembly {
     return device == nullptr ? std::string() : fmt::format("{:04x}:{:04x}", device->vendor, device->device);
   }
 
+  bool IsLikeOneThatSpeaks(const std::string& pci) const {
+    const std::string id = PciIdOf(pci);
+    return std::any_of(seen_.node.nics.begin(), seen_.node.nics.end(), [&id](const Nic& nic) {
+      return nic.transport != topology::Transport::kEthernet && nic.pci_id == id;
+    });
+  }
+
+  bool IsGiven(const std::string& pci) const {
+    return std::any_of(readings_.silent_nics.begin(), readings_.silent_nics.end(),
+                       [&pci](const SilentNic& one) { return one.given && one.pci == pci; });
+  }
+
+  // Of EFA, FindSilentEfa does.
   void SaySilent(const std::string& pci, const RailPlace& place) {
+    const PciDevice* device = readings_.pci.Find(pci);
+    if (device != nullptr && IsEfa(*device)) return;
     for (const SilentNic& silent : readings_.silent_nics) {
-      if (silent.pci != pci || !(silent.infiniband || place.role == NicRole::kCompute)) continue;
+      if (silent.pci != pci || silent.given) continue;
+      if (!silent.infiniband && place.role != NicRole::kCompute) continue;
       silent_[{PciIdOf(pci), silent.driver}].push_back(pci);
     }
   }
@@ -410,13 +433,19 @@ class Assembly {
     for (const auto& [address, bare] : bare_gpus_) {
       const auto gpu = std::find_if(seen_.node.gpus.begin(), seen_.node.gpus.end(),
                                     [&address = address](const Gpu& one) { return one.pci == address; });
-      if (gpu == seen_.node.gpus.end()) continue;
-      const Nic* borrowed = seen_.node.NicOfGpu(gpu->index);
-      seen_.lost_nics.push_back(
-          fmt::format("GPU {} has no NIC of its own on rail {}{}: {}", gpu->index, bare.rail,
-                      borrowed == nullptr ? std::string() : fmt::format(" and borrows {}", borrowed->name),
-                      bare.silent ? "its NIC has no RDMA device (DiscoveryComplete)"
-                                  : "its NIC is gone from the PCI bus; reseat or replace the card"));
+      if (gpu == seen_.node.gpus.end() || bare.rail > topology::kMaxRail) continue;
+      gpu->nic_gone = topology::LostNic{bare.rail, bare.pci.empty() ? std::string() : bare.pci.front()};
+      const Nic* left = seen_.node.NicOfGpu(gpu->index);
+      std::string text = fmt::format("GPU {} {} on rail {}", gpu->index,
+                                     bare.others ? "lacks a NIC" : "has no NIC of its own", bare.rail);
+      if (left != nullptr)
+        text += fmt::format(" and {} {}", bare.others ? "is left with" : "borrows", left->name);
+      const bool several = bare.pci.size() > 1;
+      const std::string names = bare.pci.empty() ? "" : fmt::format(" {}", fmt::join(bare.pci, ", "));
+      text += fmt::format(": {}{}{}", bare.others ? "the other" : "its NIC", several ? "s" : "", names);
+      text += bare.silent ? fmt::format(" {} no RDMA device (DiscoveryComplete)", several ? "have" : "has")
+                          : std::string(" is gone from the PCI bus; reseat or replace the card");
+      seen_.lost_nics.push_back(std::move(text));
     }
   }
 
@@ -447,7 +476,10 @@ class Assembly {
       owners[i]->rail = rails.places[i].rail;
     }
     SayAllSilent();
-    for (const BareGpu& bare : rails.bare) {
+    for (BareGpu& bare : rails.bare) {
+      const bool named = !bare.pci.empty();
+      std::erase_if(bare.pci, [this](const std::string& pci) { return IsGiven(pci); });
+      if (named && bare.pci.empty()) continue;  // somebody has it who asked for it
       if (bare.silent || IsGoneFromBus(bare, gpus, rails.bare))
         bare_gpus_.emplace_back(gpus[std::size_t(bare.gpu)], bare);
     }

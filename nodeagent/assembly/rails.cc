@@ -258,28 +258,61 @@ class Measurement {
     FindBare(groups, share);
   }
 
+  // NICs for each GPU that as many GPUs have as no other number, silent ones counted, and how many GPUs those are.
+  static std::pair<std::size_t, std::size_t> UsualNics(const std::vector<Group>& groups) {
+    std::map<std::size_t, std::size_t> gpus;  // by NICs for each
+    for (const Group& group : groups) {
+      if (!group.gpus.empty()) gpus[group.nics.size() / group.gpus.size()] += group.gpus.size();
+    }
+    std::pair<std::size_t, std::size_t> most{0, 0};
+    for (const auto& [nics, number] : gpus) {
+      if (number > most.second) most = {nics, number};
+    }
+    return most;
+  }
+
   void FindBare(const std::vector<Group>& groups, std::size_t share) {
     std::size_t whole = 0;
     for (const Group& group : groups) {
       if (group.nics.size() * share >= group.gpus.size()) whole += group.gpus.size();
     }
-    const bool usual = limit_ == PciDistance::kPxb && whole * 4 >= std::size_t(gpus_) * 3;
+    const auto [each, having] = UsualNics(groups);
     for (const Group& group : groups) {
-      std::set<int> rails;  // of its NICs that are there
+      std::set<int> rails;                             // of its NICs that are there
+      std::map<int, std::vector<std::string>> silent;  // PCI addresses of those that are silent, by rail
       std::size_t here = 0;
       bool told = group.nics.empty();
       for (const std::size_t nic : group.nics) {
         const topology::Fact<int>& rail = rails_.places[nic].rail;
         told = told || rail.known();
-        if (nics_[nic].silent) continue;
-        ++here;
-        if (rail.known()) rails.insert(*rail);
+        if (!nics_[nic].silent) ++here;
+        if (!rail.known()) continue;
+        if (nics_[nic].silent) {
+          std::vector<std::string>& functions = silent[*rail];
+          if (!nics_[nic].pci.empty()) functions.push_back(nics_[nic].pci);
+        } else {
+          rails.insert(*rail);
+        }
       }
-      const bool silent = here < group.nics.size();
-      if (!told || here * share >= group.gpus.size() || (!silent && !usual)) continue;
+      const std::size_t gpus = group.gpus.size();
+      const bool any_silent = here < group.nics.size();
+      const bool none_left = here * share < gpus, fewer = here < each * gpus;
+      const auto usual = [&](std::size_t number) {
+        return any_silent || (limit_ == PciDistance::kPxb && number * 4 >= std::size_t(gpus_) * 3);
+      };
+      // Whose NIC it was that is nowhere, nobody can say of GPUs that share their switch and have one each.
+      const bool bare = none_left && usual(whole);
+      const bool shorn = !none_left && fewer && (any_silent || gpus == 1) && usual(having);
+      if (!told || (!bare && !shorn)) continue;
       for (const int gpu : group.gpus) {
         const int rail = gpu / int(share);
-        if (!rails.contains(rail)) rails_.bare.push_back({gpu, rail, silent});
+        const bool others = rails.contains(rail);
+        const auto found = silent.find(rail);
+        if (found != silent.end()) {
+          rails_.bare.push_back({gpu, rail, true, others, found->second});
+        } else if (others ? shorn && !any_silent : bare) {
+          rails_.bare.push_back({gpu, rail, any_silent, others, {}});
+        }
       }
     }
   }

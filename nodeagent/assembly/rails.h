@@ -27,11 +27,13 @@ struct RailPlace {
   friend bool operator==(const RailPlace&, const RailPlace&) = default;
 };
 
-// A GPU without a NIC of its own, where GPUs have one; it borrows another's.
+// A GPU without a NIC that it should have, as others have theirs.
 struct BareGpu {
-  int gpu = 0;          // by position
-  int rail = 0;         // that its NIC was on
-  bool silent = false;  // the NIC is one of those given, and silent; else it is none of them
+  int gpu = 0;                        // by position
+  int rail = 0;                       // that its NIC was on
+  bool silent = false;                // the NIC is one of those given, and silent; else it is none of them
+  bool others = false;                // it has more NICs on that rail; else it borrows another's
+  std::vector<std::string> pci = {};  // of the silent NICs, where it is known which ones those are
   friend bool operator==(const BareGpu&, const BareGpu&) = default;
 };
 
@@ -67,7 +69,8 @@ struct Rails {
 // behind it.
 //
 // A machine with fewer NICs than GPUs may be made so. That a NIC is missing is believed of a silent one, and else where
-// NICs share a PCIe switch with GPUs and three GPUs of four have theirs.
+// NICs share a PCIe switch with GPUs and three GPUs of four have theirs. A GPU that is left with others on its rail has
+// lost one if most GPUs have more of them than it, and where none is silent, if three of four have.
 //
 // `gpus`: how many. `nics` in PCI order, which is how boards are wired; device names may come in any order.
 Rails MeasureRails(int gpus, const std::vector<RailNic>& nics);

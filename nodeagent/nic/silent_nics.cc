@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -18,6 +21,26 @@ using Model = std::pair<std::uint16_t, std::uint16_t>;  // vendor and device
 
 constexpr std::uint32_t kNetwork = 0x02;       // class_code >> 16
 constexpr std::uint32_t kInfiniBand = 0x0207;  // class_code >> 8
+
+// Functions whose driver made a part for RDMA on the auxiliary bus, as mlx5_core.rdma.3 and ice.roce.0, whether or not
+// a driver of RDMA took it. Where RDMA is switched off (devlink's enable_rdma) there is none, and a kernel before 5.11
+// has no such bus.
+std::set<std::string> FunctionsWithRdmaPart(const base::FileTree& files) {
+  constexpr std::array<std::string_view, 3> kParts{".rdma.", ".roce.", ".iwarp."};
+  const std::string bus = "sys/bus/auxiliary/devices";
+  std::set<std::string> functions;
+  for (const std::string& name : files.List(bus).value_or(std::vector<std::string>())) {
+    const bool rdma = std::any_of(kParts.begin(), kParts.end(), [&name](std::string_view part) {
+      return name.find(part) != std::string::npos;
+    });
+    const auto target = rdma ? files.ReadLink(bus + "/" + name) : base::Fail(base::Code::kNotFound, "");
+    if (!target) continue;
+    // "../../../devices/pci0000:5b/0000:5b:01.0/0000:5e:00.0/mlx5_core.rdma.3"
+    const std::string above = target->substr(0, target->find_last_of('/'));
+    functions.insert(above.substr(above.find_last_of('/') + 1));
+  }
+  return functions;
+}
 
 // Drivers that keep a function for somebody else.
 bool IsGivenAway(std::string_view driver) {
@@ -55,21 +78,30 @@ std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree
                                       const RdmaReadings& rdma) {
   std::vector<SilentNic> silent;
   const Served served(tree, rdma);
+  std::optional<std::set<std::string>> with_rdma_part;  // read where it matters
   for (const auto& [address, device] : tree.devices) {
-    const bool infiniband = device.class_code >> 8 == kInfiniBand;
-    if (device.class_code >> 16 != kNetwork || device.virtual_function || IsEfa(device)) continue;
+    if (device.class_code >> 16 != kNetwork || device.virtual_function) continue;
     if (served.functions.contains(address)) continue;
-    const bool like_others =
-        served.models.contains({device.vendor, device.device}) && !served.cards.contains(SlotOf(address));
-    if (!infiniband && !like_others) continue;
+    const bool infiniband = device.class_code >> 8 == kInfiniBand;
     const std::string function = "sys/bus/pci/devices/" + address;
     std::string driver = DriverOf(files, function);
-    if (IsGivenAway(driver)) continue;
+    if (IsGivenAway(driver)) {
+      silent.push_back({address, std::move(driver), infiniband, true});
+      continue;
+    }
+    const bool alone = !served.cards.contains(SlotOf(address));
+    const bool like_others = alone && served.models.contains({device.vendor, device.device});
+    if (!infiniband && !like_others) {
+      if (!alone) continue;
+      if (!with_rdma_part) with_rdma_part = FunctionsWithRdmaPart(files);
+      if (!with_rdma_part->contains(address)) continue;
+    }
     NicFacts facts{address};
     facts.manages_nvlink = files.Read(function + "/vpd").value_or("").find("SW_MNG") != std::string::npos;
     if (!WhyExcluded(facts)) silent.push_back({address, std::move(driver), infiniband});
   }
-  if (silent.empty()) return silent;
+  if (std::all_of(silent.begin(), silent.end(), [](const SilentNic& one) { return one.given; }))
+    return silent;
   // No such folder: no RDMA driver is loaded, so all of them are silent.
   const auto listed = files.List("sys/class/infiniband");
   bool told = listed || listed.error().code == base::Code::kNotFound;
@@ -77,7 +109,7 @@ std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree
     const auto place = files.ReadLink(fmt::format("sys/class/infiniband/{}/device", name));
     told = told && (place || place.error().code == base::Code::kNotFound);
   }
-  if (!told) silent.clear();
+  if (!told) std::erase_if(silent, [](const SilentNic& one) { return !one.given; });
   return silent;
 }
 

@@ -44,6 +44,14 @@ TEST(Ticket, OfASoundMachineSaysThatNothingIsWrong) {
               HasSubstr("\nWrong\n  nothing that this agent can see\n"));
 }
 
+TEST(Ticket, CountsTheRailWhoseNicIsGoneAndNamesIt) {
+  test::MemoryFileTree files;
+  test::Fill(test::ReadOf("hgx-h100"), files);
+  files.Remove("sys/class/infiniband/mlx5_3");
+  EXPECT_THAT(TicketOf(test::LookAt(files, "node-00")),
+              HasSubstr("InfiniBand, rails up 7/8 (gone: rail 3's NIC 0000:5e:00.0), leaves "));
+}
+
 TEST(Ticket, NamesAStoragePortThatIsDown) {
   Observation seen = test::RecordedMachine("dgx-a100").Look();
   EXPECT_THAT(TicketOf(seen), HasSubstr("\nWrong\n  nothing that this agent can see\n"));

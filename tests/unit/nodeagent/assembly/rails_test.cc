@@ -273,6 +273,32 @@ TEST(Rails, TellOfASilentNicAlsoWhereItIsHalfOfThem) {
   EXPECT_THAT(MeasureRails(2, nics).bare, ElementsAre(BareGpu{1, 1, true}));
 }
 
+TEST(Rails, TellThatAGpuHasFewerNicsThanTheOthers) {
+  std::vector<RailNic> nics = OnSwitchesOfTheirOwn(4, {0, 0, 1, 1, 2, 2, 3, 3});
+  EXPECT_THAT(MeasureRails(4, nics).bare, IsEmpty());
+  nics[5].silent = true;
+  nics[5].rate_gbps = 0;
+  nics[5].whole = false;
+  nics[5].pci = "0000:5e:00.0";
+  EXPECT_THAT(MeasureRails(4, nics).bare, ElementsAre(BareGpu{2, 2, true, true, {"0000:5e:00.0"}}));
+  nics.erase(nics.begin() + 5);
+  EXPECT_THAT(MeasureRails(4, nics).bare, ElementsAre(BareGpu{2, 2, false, true, {}}));
+  nics[4].silent = true;
+  nics[4].rate_gbps = 0;
+  nics[4].whole = false;
+  EXPECT_THAT(MeasureRails(4, nics).bare, ElementsAre(BareGpu{2, 2, true, false, {}}))
+      << "it has none at all";
+}
+
+TEST(Rails, TakeNicsThatOnlySomeGpusHaveForMadeSo) {
+  EXPECT_THAT(MeasureRails(4, OnSwitchesOfTheirOwn(4, {0, 0, 1, 1, 2, 3})).bare, IsEmpty());
+  std::vector<RailNic> nics = OnSwitchesOfTheirOwn(4, {0, 0, 1, 2, 3});
+  nics[1].silent = true;
+  nics[1].rate_gbps = 0;
+  nics[1].whole = false;
+  EXPECT_THAT(MeasureRails(4, nics).bare, IsEmpty()) << "each has as many as the others";
+}
+
 TEST(Rails, FollowThePciOrderWithinANumaNodeWhereNoSwitchIsVisible) {
   const std::vector<RailNic> nics{Nic({kNode, kNode, kSys, kSys}), Nic({kNode, kNode, kSys, kSys}),
                                   Nic({kSys, kSys, kNode, kNode}), Nic({kSys, kSys, kNode, kNode})};

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "crds/node_topology.h"
 #include "faulty_files.h"
 #include "nodeagent/health/conditions.h"
 #include "recorded_machine.h"
@@ -126,6 +128,79 @@ TEST_F(SilentNics, AreNotThoseThatSomebodyTookOnPurpose) {
   const Observation seen = Look();
   EXPECT_THAT(seen.problems, IsEmpty());
   EXPECT_THAT(seen.lost_nics, IsEmpty());
+}
+
+TEST_F(SilentNics, AreToldToWhoeverPlacesAndCountedAsARailThatIsNotUp) {
+  Machine("hgx-h100");
+  const topology::Node sound = Look().node;
+  for (const topology::Gpu& gpu : sound.gpus) EXPECT_FALSE(gpu.nic_gone) << gpu.index;
+  files_.Remove(kRdma + "mlx5_3");
+  const topology::Node node = Look().node;
+  EXPECT_EQ(node.gpus.at(3).nic_gone, (topology::LostNic{3, "0000:5e:00.0"}));
+  EXPECT_FALSE(node.gpus.at(2).nic_gone);
+  EXPECT_EQ(crds::Summarise(node).rails, "7/8");
+  files_.Remove(kDevices + "0000:5e:00.0");
+  EXPECT_EQ(Look().node.gpus.at(3).nic_gone, (topology::LostNic{3, ""}));
+}
+
+// Handed over they keep their place, and are no NIC of this machine.
+TEST_F(SilentNics, ThatAVirtualMachineHasAreLeftOutAndRenameNoRail) {
+  Machine("dgx-a100");
+  files_.Remove(kRdma + "mlx5_0");
+  const std::string address = "0000:0c:00.0";
+  EXPECT_EQ(Look().node.gpus.at(0).nic_gone, (topology::LostNic{0, address}));
+  const std::filesystem::path way(kDevices + files_.ReadLink(kDevices + address).value_or(""));
+  files_.Link(way.lexically_normal().string() + "/driver", "../../../../../../bus/pci/drivers/vfio-pci");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, IsEmpty());
+  EXPECT_THAT(seen.lost_nics, IsEmpty());
+  EXPECT_FALSE(seen.node.gpus.at(0).nic_gone);
+  EXPECT_THAT(seen.excluded,
+              Contains(testing::AllOf(testing::Field(&Exclusion::pci, address),
+                                      testing::Field(&Exclusion::reason, HasSubstr("vfio-pci")))));
+  EXPECT_EQ(RailOf(seen, "mlx5_1"), 1);
+}
+
+// Two EFA devices for each GPU: the ports that are left are all up.
+TEST_F(SilentNics, OfAGpuWithSeveralAreSaidOfItsLinks) {
+  Machine("p5en-48xlarge");
+  EXPECT_EQ(LinksUpOf(Look()).status, crds::ConditionStatus::kTrue);
+  const topology::Node sound = Look().node;
+  const std::vector<const topology::Nic*> nics = sound.NicsOfGpu(5);
+  ASSERT_EQ(nics.size(), 2U);
+  const std::string lost = nics[0]->name, left = nics[1]->name, pci = nics[0]->pci;
+  files_.Remove(kRdma + lost);
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems,
+              ElementsAre(HasSubstr("1 of 16 EFA functions on the PCI bus have no RDMA device")));
+  EXPECT_THAT(seen.lost_nics, ElementsAre("GPU 5 lacks a NIC on rail 5 and is left with " + left +
+                                          ": the other " + pci + " has no RDMA device (DiscoveryComplete)"));
+  EXPECT_EQ(LinksUpOf(seen).status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
+  EXPECT_EQ(seen.node.gpus.at(5).nic_gone, (topology::LostNic{5, pci}));
+  files_.Remove(kDevices + pci);
+  EXPECT_THAT(Look().lost_nics,
+              ElementsAre("GPU 5 lacks a NIC on rail 5 and is left with " + left +
+                          ": the other is gone from the PCI bus; reseat or replace the card"));
+}
+
+// Nothing of their models is left to know them by; what their driver made for RDMA is.
+TEST_F(SilentNics, OverEthernetAreKnownByTheirDriverWhereAllOfThemAre) {
+  Machine("roce-dual-tor");
+  const std::vector<std::string> functions{"0000:17:00.0", "0000:97:00.0"};
+  for (int i : {0, 1}) files_.Remove(kRdma + "mlx5_bond_" + std::to_string(i));
+  EXPECT_THAT(Look().problems, Not(Contains(HasSubstr("no RDMA device"))));
+  for (const std::string& function : functions) {
+    const std::string way = files_.ReadLink(kDevices + function).value_or("");
+    files_.Link("sys/bus/auxiliary/devices/mlx5_core.rdma." + function.substr(5, 2),
+                way + "/mlx5_core.rdma.0");
+    files_.Link("sys/bus/auxiliary/devices/mlx5_core.eth." + function.substr(5, 2), way + "/mlx5_core.eth.0");
+  }
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, Contains(testing::AllOf(HasSubstr(functions[0]), HasSubstr(functions[1]),
+                                                     HasSubstr("have no RDMA device"))));
+  EXPECT_EQ(seen.lost_nics.size(), 8U);
+  EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
 }
 
 TEST_F(SilentNics, AreUnknownWhereTheListOfRdmaDevicesCannotBeRead) {

@@ -168,6 +168,20 @@ TEST_F(NodeEventsTest, TakesANicThatIsLeftOutForNoneThatIsGone) {
   EXPECT_THAT(events_.Look(sight), IsEmpty());
 }
 
+TEST_F(NodeEventsTest, TakesANicThatAVirtualMachineHasForNoneThatIsGoneAlsoAfterARestart) {
+  node_.nics[3].pci = "0000:5e:00.0";
+  Sight sight = Seen(node_);
+  sight.seen.node.nics.erase(sight.seen.node.nics.begin() + 3);
+  sight.seen.excluded.push_back({"0000:5e:00.0", "0000:5e:00.0", "is a NIC that vfio-pci keeps", true});
+  events_.Restore(node_);
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  EXPECT_THAT(Look(node_), IsEmpty()) << "it came back";
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  sight.seen.excluded.clear();
+  (void)Look(node_);
+  EXPECT_THAT(Reasons(events_.Look(sight)), ElementsAre("NicGone")) << "now nobody has it";
+}
+
 TEST_F(NodeEventsTest, TakesPortsThatBecomeOneBondForNoneThatIsGone) {
   for (int i : {0, 1}) {
     node_.nics[std::size_t(i)].pci = "0000:5e:00." + std::to_string(i);
