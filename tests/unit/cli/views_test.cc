@@ -97,6 +97,16 @@ TEST(NodeTree, SaysOfWhichGpusTheNvlinksCarryLess) {
   EXPECT_THAT(text, testing::Not(HasSubstr("NVLink 3600 Gb/s of")));
 }
 
+TEST(NodeTree, SaysOfWhichGpuTheNicIsGone) {
+  crds::NodeTopology object;
+  object.name = "gpu-017";
+  for (int index = 0; index < 2; ++index) object.status.node.gpus.push_back({.index = index});
+  EXPECT_THAT(NodeTree(object, {}), testing::Not(HasSubstr("is gone")));
+  object.status.node.gpus[1].nic_gone = topology::LostNic{1, "0000:5e:00.0"};
+  const std::string text = NodeTree(object, {});
+  EXPECT_THAT(text.substr(text.find("GPU 1")), HasSubstr("a NIC on rail 1 is gone\n"));
+}
+
 TEST(NodeTree, SaysBesideItsPortThatItIsCongested) {
   crds::NodeTopology object;
   object.name = "gpu-017";

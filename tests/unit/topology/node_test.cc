@@ -179,6 +179,10 @@ TEST(CheckNode, NamesEachContradiction) {
             "GPU 0 stands after GPU 1: must be sorted by index");
   EXPECT_EQ(broken([](Node& n) { n.gpus[0].healthy = false; }), "GPU 0 is unhealthy without a reason");
   EXPECT_EQ(broken([](Node& n) {
+              n.gpus[0].nic_gone = LostNic{256, ""};
+            }),
+            "GPU 0 has lost a NIC on rail 256: rails are 0 to 255");
+  EXPECT_EQ(broken([](Node& n) {
               n.nvlink.exceptions = {{7, 3}};
             }),
             "NVLink exception for GPU 7, which is not there");
