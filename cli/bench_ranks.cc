@@ -88,8 +88,10 @@ base::Result<BenchRanks> OfGang(const BenchOptions& options, const Grounds& grou
   const std::string subject = fmt::format("gang {}/{}", gang->ns, crds::GangTitle(gang->spec));
   TRY(CheckRanks(subject, gang->spec.gpus()));
   for (const Ground& ground : grounds.fabrics) {
+    // Of those ranks that have a slot: the others were done before the gang was placed.
     const auto placed = crds::PlacedOn(*ground.fabric, *gang);
     if (!placed) continue;
+    TRY(CheckRanks(subject, placed->request.parallelism.world()));
     std::vector<std::string> nodes;
     for (const placement::PodPlacement& pod : placed->pods)
       nodes.push_back(ground.fabric->nodes[std::size_t(pod.node)].node.name);
@@ -98,12 +100,12 @@ base::Result<BenchRanks> OfGang(const BenchOptions& options, const Grounds& grou
                       .roce = ground.fabric->transport == topology::Transport::kRoce,
                       .name = gang->spec.owner.name,
                       .ns = gang->ns,
-                      .pods = gang->spec.pods,
+                      .pods = int(placed->pods.size()),
                       .gpus_per_pod = gang->spec.gpus_per_pod,
                       .gpu_resource = gang->spec.gpu_resource,
                       .nodes = std::move(nodes),
                       .pinned = {},
-                      .parallelism = *gang->spec.parallelism,
+                      .parallelism = placed->request.parallelism,
                       .model = gang->spec.model,
                       .require = gang->spec.require,
                       .prefer = gang->spec.prefer,

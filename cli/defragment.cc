@@ -18,8 +18,8 @@ namespace {
 using crds::Json;
 using placement::RunningGang;
 
-// The gang as it stands on this fabric; nothing where it cannot be planned anew: a part of it is elsewhere, its
-// GPUs are not the ones it holds, or nobody knows how it is cut.
+// The gang as it stands on this fabric; nothing where it cannot be planned anew: a part of it is elsewhere or done
+// (it is about to end), its GPUs are not the ones it holds, or nobody knows how it is cut.
 std::optional<RunningGang> RunningOn(const topology::Fabric& fabric, const crds::Gang& gang,
                                      const Holder& holder) {
   std::optional<crds::PlacedGang> placed = crds::PlacedOn(fabric, gang);

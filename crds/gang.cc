@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxSubstituteSets = 4096;
 constexpr std::size_t kMaxSubstitutes = 7;
+constexpr std::int32_t kNoSlot = -1;
 
 }  // namespace
 
@@ -26,7 +27,7 @@ Placement ToColumns(const std::vector<PlacedPod>& pods, std::int64_t epoch) {
   };
   std::map<std::vector<std::int32_t>, std::int32_t> sets;
   for (const PlacedPod& pod : pods) {
-    placement.nodes.push_back(index_of(pod.node));
+    placement.nodes.push_back(pod.has_slot() ? index_of(pod.node) : kNoSlot);
     placement.gpus.push_back(pod.gpus);
   }
   for (const PlacedPod& pod : pods) {
@@ -60,6 +61,7 @@ std::vector<PlacedPod> ToRows(const Placement& placement) {
   CHECK(placement.gpus.empty() || placement.gpus.size() == pods.size());
   CHECK(placement.substitutes.empty() || placement.substitutes.size() == pods.size());
   for (std::size_t i = 0; i < pods.size(); ++i) {
+    if (placement.nodes[i] == kNoSlot) continue;
     pods[i].node = name(placement.nodes[i]);
     if (!placement.gpus.empty()) pods[i].gpus = placement.gpus[i];
     if (placement.substitutes.empty() || placement.substitutes[i] < 0) continue;

@@ -53,7 +53,7 @@ struct GangSpec {
 struct Placement {
   std::int64_t epoch = 0;               // grows with every plan of this gang
   std::vector<std::string> node_names;  // distinct
-  std::vector<std::int32_t> nodes;      // by pod: index into node_names
+  std::vector<std::int32_t> nodes;      // by pod: index into node_names, -1 = the pod has no slot
   std::vector<std::uint32_t> gpus;      // by pod: bit = GPU index; empty = every pod has its node's whole set
   std::vector<std::vector<std::int32_t>> substitute_sets;  // each up to 7 indexes into node_names, best first
   std::vector<std::int32_t>
@@ -61,12 +61,15 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// The same placement by rows.
+// The same placement by rows. A rank that was done when the plan was made has no slot: its row says no node, and holds
+// no GPU anywhere.
 struct PlacedPod {
-  std::string node;
-  std::uint32_t gpus = 0;                // bit = GPU index; 0 = the node's whole set
+  std::string node;                      // empty = no slot
+  std::uint32_t gpus = 0;                // bit = GPU index; 0 = the node's whole set, or no slot
   std::vector<std::string> substitutes;  // best first
   friend bool operator==(const PlacedPod&, const PlacedPod&) = default;
+
+  bool has_slot() const { return !node.empty(); }
 };
 Placement ToColumns(const std::vector<PlacedPod>& pods, std::int64_t epoch);
 // Requires: indexes within their tables, as GangFromJson checks.

@@ -7,15 +7,24 @@
 #include "placement/gang_classes.h"
 #include "placement/load.h"
 #include "placement/planner.h"
+#include "placement/remainder.h"
 
 namespace heddle::crds {
 
 std::optional<PlacedGang> PlacedOn(const topology::Fabric& fabric, const Gang& gang) {
   if (!gang.spec.parallelism || !gang.status.placement) return std::nullopt;
   PlacedGang placed;
-  placed.request.parallelism = *gang.spec.parallelism;
+  const std::vector<PlacedPod> rows = ToRows(*gang.status.placement);
+  std::vector<bool> gone;
+  gone.reserve(rows.size());
+  for (const PlacedPod& row : rows) gone.push_back(!row.has_slot());
+  const placement::Remainder left = placement::RemainderOf(*gang.spec.parallelism, gang.spec.require,
+                                                           gang.spec.prefer, gang.spec.gpus_per_pod, gone);
+  placed.request.parallelism = left.parallelism;
   placed.request.model = gang.spec.model;
-  for (const PlacedPod& row : ToRows(*gang.status.placement)) {
+  for (const std::int32_t pod : left.pods) {
+    const PlacedPod& row = rows[std::size_t(pod)];
+    // Also of a rank without a slot among others of its group that have one.
     const topology::NodeId node = fabric.FindNode(row.node);
     if (node == topology::kNone) return std::nullopt;
     const topology::Node& at = fabric.nodes[std::size_t(node)].node;

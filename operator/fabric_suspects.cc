@@ -111,7 +111,7 @@ std::vector<std::size_t> LinksOf(const crds::Gang& gang, const topology::Fabric&
   std::set<topology::DomainId> domains;
   for (const crds::PlacedPod& pod : crds::ToRows(*gang.status.placement)) {
     const topology::NodeId id = fabric.FindNode(pod.node);
-    if (id == topology::kNone) continue;
+    if (id == topology::kNone) continue;  // of another fabric, or a rank without a slot
     const topology::FabricNode& node = fabric.nodes[std::size_t(id)];
     domains.insert(node.domain);
     const std::vector<std::vector<int>> dealt = topology::DealNics(node.node);

@@ -23,9 +23,9 @@ def mask(indexes):
 
 
 def rows_of(placement):
-    """(node, GPUs as bits) of each rank; 0 = the whole node, as a Gang says it."""
+    """(node, GPUs as bits) of each rank; 0 = the whole node, as a Gang says it. A rank without a slot has no node."""
     gpus = placement.get("gpus") or [0] * len(placement["nodes"])
-    return [(placement["nodeNames"][node], gpus[rank]) for rank, node in enumerate(placement["nodes"])]
+    return [(placement["nodeNames"][node] if node >= 0 else "", gpus[rank]) for rank, node in enumerate(placement["nodes"])]
 
 
 def gpus_of(pod):

@@ -9,9 +9,10 @@ from soak_promises import GRACE, AuditTail, Promises, hot, room_of, twice
 
 
 def gang(uid, version, rows, epoch=1):
-    names = sorted({node for node, _ in rows})
+    """A row without a node is one without a slot."""
+    names = sorted({node for node, _ in rows if node})
     return {"metadata": {"uid": uid, "name": uid, "resourceVersion": str(version)}, "status": {"placement": {
-        "epoch": epoch, "nodeNames": names, "nodes": [names.index(node) for node, _ in rows], "gpus": [gpus for _, gpus in rows]}}}
+        "epoch": epoch, "nodeNames": names, "nodes": [names.index(node) if node else -1 for node, _ in rows], "gpus": [gpus for _, gpus in rows]}}}
 
 
 def pod(name, version, gang_uid, node, gpus, rank=0, epoch=1, bound="", count=None, phase="Pending", **meta):
@@ -60,6 +61,11 @@ class PromisesTest(unittest.TestCase):
         self.plan("a", 5, ("n0", 0x0f))
         self.see(pod("a-0", 7, "a", "n0", "4,5,6,7"))
         self.assertEqual(self.promises.answer(1.0), [], "the other watch may be behind")
+        self.assertEqual(self.rules(), ["PlanBeforePod"])
+
+    def test_a_pod_that_was_told_a_rank_without_a_slot(self):
+        self.plan("a", 5, ("n0", 0x0f), ("", 0))
+        self.see(pod("a-1", 7, "a", "n0", "4,5,6,7", rank=1))
         self.assertEqual(self.rules(), ["PlanBeforePod"])
 
     def test_a_pod_that_was_told_before_its_gang_said_so(self):

@@ -116,6 +116,25 @@ TEST_F(BenchOffline, RendersAnMpiJobForTheGang) {
             Llama().spec.require);
 }
 
+TEST_F(BenchOffline, RunsOnTheRanksOfTheGangThatHaveASlot) {
+  crds::Gang gang = Llama();
+  gang.spec.parallelism = *crds::ParseParallelism("tp=8,dp=4");
+  gang.status.placement =
+      crds::ToColumns({{"node-00", 0xff, {}}, {}, {"node-02", 0xff, {}}, {"node-03", 0xff, {}}}, 1);
+  Json items = NodeTopologiesOf(kCluster);
+  items.push_back(crds::ToJson(gang));
+  files_.texts["cluster.json"] = ListOf(std::move(items));
+  const Output output = Run({.target = "job/llama", .image = "x"});
+  ASSERT_EQ(output.exit_code, Output::kOk) << output.err;
+  const auto manifest = crds::FromYaml(output.out);
+  ASSERT_TRUE(manifest) << manifest.error().message;
+  const Json& worker = (*manifest)["spec"]["mpiReplicaSpecs"]["Worker"];
+  EXPECT_EQ(worker["replicas"], 3);
+  EXPECT_EQ(*crds::ParseParallelism(
+                worker["template"]["metadata"]["annotations"]["heddle.dev/parallelism"].get<std::string>()),
+            (placement::Parallelism{.tp = 8, .dp = 3}));
+}
+
 // Heddle's own check finds nothing wrong with what it renders.
 TEST_F(BenchOffline, RendersWhatCheckFindsSound) {
   const Output output = Run({.target = "job/llama", .image = "x", .rdma_resources = {"rdma/hca"}});

@@ -71,6 +71,26 @@ TEST(Defragment, NamesTheGangsToMoveAndWhereTo) {
   EXPECT_EQ(*crds::FromYaml(yaml.out), json);
 }
 
+// Beside it the others are moved as ever.
+TEST(Defragment, LeavesAGangInPeaceOfWhichARankIsDone) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:3 gpu:8 nic:8 rail:8 spine:0");
+  auto gang = crds::GangFromJson(Half("a", {"node-00", "node-01"}, 0x0F));
+  ASSERT_TRUE(gang) << gang.error().message;
+  gang->status.placement = crds::ToColumns({{"node-00", 0x0F, {}}, {}}, 1);
+  items.push_back(crds::ToJson(*gang));
+  items.push_back(Half("b", {"node-01"}, 0x0F));
+  items.push_back(Half("c", {"node-02"}, 0xF0));
+  files.texts["nt.json"] = ListOf(items);
+  const Output output = Plan(Asked(1), files.read, {.format = Format::kJson});
+  ASSERT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  const Json json = Json::parse(output.out);
+  EXPECT_EQ(json["possible"], true);
+  for (const Json& move : json["moves"]) EXPECT_NE(move["gang"], "gang train/a");
+  EXPECT_THAT(Plan(Asked(1), files.read, {}).out,
+              HasSubstr("others who hold GPUs and stay where they are: 1"));
+}
+
 TEST(Defragment, FitsATerminal) {
   const Files files = Cluster();
   for (const int places : {1, 2, 4}) {

@@ -37,6 +37,41 @@ TEST(GangLoad, LoadsTheLeavesThatAPlacedGangCrosses) {
   EXPECT_EQ(LoadOf(state, FourNodes()).size(), state.fabric().leaves.size());
 }
 
+TEST(GangLoad, IsThatOfTheRanksThatHaveASlot) {
+  const auto state = Cluster(kNarrow);
+  Gang gang = FourNodes();
+  gang.status.placement = ToColumns({{"node-00", 0, {}}, {}, {"node-02", 0, {}}, {}}, 1);
+  const auto placed = PlacedOn(state.fabric(), gang);
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(placed->request.parallelism, (placement::Parallelism{.tp = 8, .dp = 2}));
+  ASSERT_EQ(placed->pods.size(), 2U);
+  EXPECT_EQ(placed->pods[1].node, state.fabric().FindNode("node-02"));
+  Gang two = gang;
+  two.spec.pods = 2;
+  two.spec.parallelism->dp = 2;
+  two.status.placement = ToColumns({{"node-00", 0, {}}, {"node-02", 0, {}}}, 1);
+  const auto loads = LoadOf(state, gang), same = LoadOf(state, two);
+  ASSERT_FALSE(loads.empty());
+  ASSERT_EQ(loads.size(), same.size());
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    EXPECT_EQ(loads[i].leaf, same[i].leaf);
+    EXPECT_EQ(loads[i].mbps, same[i].mbps);
+  }
+}
+
+TEST(GangLoad, IsNothingForWhatHasNoSlotOrHalfAGroup) {
+  const auto state = Cluster(kNarrow);
+  Gang nobody = FourNodes();
+  nobody.status.placement = ToColumns(std::vector<PlacedPod>(4), 1);
+  Gang half = FourNodes();
+  half.spec.parallelism = placement::Parallelism{.tp = 16, .dp = 2};
+  half.status.placement = ToColumns({{"node-00", 0, {}}, {}, {"node-02", 0, {}}, {"node-03", 0, {}}}, 1);
+  for (const Gang& gang : {nobody, half}) {
+    EXPECT_FALSE(PlacedOn(state.fabric(), gang));
+    EXPECT_THAT(LoadOf(state, gang), testing::IsEmpty());
+  }
+}
+
 TEST(GangLoad, IsNothingWhereNoLinkIsShared) {
   EXPECT_THAT(LoadOf(Cluster("su:2 node:2 gpu:8 rail:8 spine:2"), FourNodes()), testing::IsEmpty());
 }

@@ -344,6 +344,10 @@ Gang RandomGang(Random& random) {
   if (Coin(random)) {
     std::vector<PlacedPod> rows;
     for (int i = 0; i < spec.pods; ++i) {
+      if (random.Below(8) == 0) {
+        rows.emplace_back();  // no slot
+        continue;
+      }
       rows.push_back({fmt::format("node-{}", random.Below(40)), std::uint32_t(random.Next()), {}});
       for (std::uint64_t j = random.Below(8); j > 0; --j) {
         rows.back().substitutes.push_back(fmt::format("node-{}", random.Below(40)));

@@ -175,6 +175,20 @@ TEST(Placement, ColumnsAndRowsSayTheSame) {
   EXPECT_EQ(ToRows(whole).size(), 2U);
 }
 
+TEST(Placement, ARankWithoutASlotNamesNoNode) {
+  const std::vector<PlacedPod> rows{{"a", 0x0f, {"c"}}, {}, {"b", 0xf0, {}}};
+  EXPECT_FALSE(rows[1].has_slot());
+  const Placement columns = ToColumns(rows, 1);
+  EXPECT_THAT(columns.node_names, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(columns.nodes, ElementsAre(0, -1, 1));
+  EXPECT_THAT(columns.gpus, ElementsAre(0x0f, 0, 0xf0));
+  EXPECT_EQ(ToRows(columns), rows);
+  const Placement nobody = ToColumns({{}, {}}, 1);
+  EXPECT_THAT(nobody.nodes, ElementsAre(-1, -1));
+  EXPECT_TRUE(nobody.node_names.empty());
+  EXPECT_EQ(ToRows(nobody), std::vector<PlacedPod>(2));
+}
+
 TEST(Placement, ManyDifferentSubstitutesStayWithinTheLimit) {
   std::vector<PlacedPod> rows;
   for (int i = 0; i < 5000; ++i) rows.push_back({"n" + std::to_string(i), 1, {"n" + std::to_string(i + 1)}});

@@ -312,6 +312,11 @@ TEST(SuspectsOfAFabric, AFlapThatOnlyTheLeafCountsClimbsToTheTop) {
   const auto suspects =
       SuspectsOf(fabrics.begin()->second, {}, [&] { return std::vector<crds::Gang>{gang}; });
   ASSERT_GE(suspects.size(), 3u);
+  crds::Gang done = gang;  // its middle rank, which has no slot
+  done.status.placement = crds::ToColumns({{.node = nodes[0].name}, {}, {.node = nodes[1].name}}, 1);
+  const auto others = SuspectsOf(fabrics.begin()->second, {}, [&] { return std::vector<crds::Gang>{done}; });
+  ASSERT_EQ(others.size(), suspects.size());
+  EXPECT_EQ(topology::SentenceOf(others.front()), topology::SentenceOf(suspects.front()));
   const topology::LeafPort& leaf = *nodes[1].nics[3].ports[0].leaf_port;
   EXPECT_EQ(topology::SentenceOf(suspects.front()),
             "leaf " + leaf.leaf + " port " + leaf.port + " <-> " + nodes[1].name + " " +

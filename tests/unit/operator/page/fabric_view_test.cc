@@ -169,6 +169,15 @@ TEST(FabricView, AddsUpTheGpusOfSeveralPodsOnOneNode) {
   EXPECT_EQ(sight.Gang("team/train-12345678-0")["places"], Json({1, 3}));
 }
 
+TEST(FabricView, ARankWithoutASlotLiesNowhere) {
+  Sight sight(kFourNodes);
+  sight.gangs = {RunningGang({"node-01"})};
+  sight.gangs[0].spec.pods = 3;
+  sight.gangs[0].status.placement =
+      crds::ToColumns({{.node = "node-01", .gpus = 1}, {}, {.node = "node-03", .gpus = 2}}, 1);
+  EXPECT_EQ(sight.Gang("team/train-12345678-0")["places"], Json({1, 1, 3, 2}));
+}
+
 TEST(FabricView, SurvivesPlacementsThatPointNowhereAndTextThatIsNone) {
   Sight sight(kFourNodes);
   crds::Gang bad = RunningGang({"node-01", "gone"});
