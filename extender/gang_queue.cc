@@ -186,9 +186,14 @@ base::Status GangController::Commit(const Look& look, PlannedGang plan, const st
   for (const std::string& note : look.members.notes) plan.explanation.push_back(note);
   crds::GangStatus status =
       PlannedStatus(look.Input(clock_.WallNow()), plan.rows, plan.quality, std::move(plan.explanation));
-  const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
-  const std::string where =
-      base::Counted(plan.rows.size(), "pod") + " on " + base::Counted(nodes.size(), "node");
+  std::set<std::string_view> nodes;
+  std::size_t pods = 0;
+  for (const crds::PlacedPod& row : plan.rows) {
+    if (!row.has_slot()) continue;
+    nodes.insert(row.node);
+    ++pods;
+  }
+  const std::string where = base::Counted(pods, "pod") + " on " + base::Counted(nodes.size(), "node");
   TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
   waiting_.erase(key);
   queue_.Add(key.ToString());

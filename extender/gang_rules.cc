@@ -62,6 +62,7 @@ bool Stuck(const GangInput& input, const PodFacts& pod) {
 }  // namespace
 
 std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row, bool told) {
+  if (!row.has_slot()) return "a rank that was done when the plan was made has come again";
   if (const std::string why = input.snapshot.Unusable(row.node); !why.empty()) return row.node + " is " + why;
   if (const std::uint32_t bad = input.snapshot.Unhealthy(row.node, row.gpus); bad != 0) {
     return "GPU " + crds::FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
@@ -195,7 +196,7 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
   ReleasePods release;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
-    if (!rank) continue;
+    if (!rank || !rows[i].has_slot()) continue;
     const Slot slot = SlotOf(*input.gang, rows[i], int(i), input.snapshot);
     if (rank->facts.gated) {
       if (!rank->facts.queue_gate.empty()) continue;  // its slot waits for it

@@ -122,7 +122,9 @@ crds::GangStatus PlannedStatus(const GangInput& input, const std::vector<crds::P
   status.explanation = std::move(explanation);
   SayPods(input, status);
   Blame(status, "", "");
-  Say(input, status, crds::kPlanned, true, "Planned", "a slot for every rank is reserved");
+  const bool all = std::all_of(rows.begin(), rows.end(), [](const auto& row) { return row.has_slot(); });
+  Say(input, status, crds::kPlanned, true, "Planned",
+      all ? "a slot for every rank is reserved" : "a slot for every rank that is not done is reserved");
   if (crds::FindCondition(status.conditions, crds::kRepairing) != nullptr) {
     Say(input, status, crds::kRepairing, false, "Repaired", "every rank has a slot");
   }

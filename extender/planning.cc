@@ -9,11 +9,24 @@
 #include "extender/compute_domain.h"
 #include "extender/node_constraints.h"
 #include "placement/fabric_choice.h"
+#include "placement/remainder.h"
 
 namespace heddle::extender {
 namespace {
 
 using topology::NodeId;
+
+// What is asked for: not for ranks that are done, where the others can be planned without them.
+placement::Remainder LeftOf(const GangMembers& members) {
+  std::vector<bool> gone(members.ranks.size());
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    gone[i] = !members.ranks[i] && i < members.done.size() && members.done[i];
+  }
+  const crds::GangSpec& spec = members.spec;
+  // Where no pod is left nobody says how the gang is cut.
+  const placement::Parallelism parallelism = spec.parallelism.value_or(placement::Parallelism{});
+  return placement::RemainderOf(parallelism, spec.require, spec.prefer, spec.gpus_per_pod, gone);
+}
 
 // One fabric's view of a gang.
 class RequestBuilder {
@@ -43,12 +56,16 @@ class RequestBuilder {
 
   placement::GangRequest Build() {
     const crds::GangSpec& spec = members_.spec;
-    request_.parallelism = *spec.parallelism;
+    const placement::Remainder left = LeftOf(members_);
+    request_.parallelism = left.parallelism;
     request_.model = spec.model;
     request_.require = spec.require;
     request_.prefer = spec.prefer;
     request_.spares = snapshot_.spares;
-    for (const auto& rank : members_.ranks) request_.pods.push_back(rank ? Pod(*rank) : Finished());
+    for (const std::int32_t pod : left.pods) {
+      const auto& rank = members_.ranks[std::size_t(pod)];
+      request_.pods.push_back(rank ? Pod(*rank) : Finished());
+    }
     return std::move(request_);
   }
 
@@ -62,7 +79,7 @@ class RequestBuilder {
     return pod;
   }
 
-  // A rank that is done needs a place in the arithmetic only.
+  // A rank without a pod among others of its group needs a place in the arithmetic only.
   placement::PodRequest Finished() const { return {.gpus = members_.spec.gpus_per_pod}; }
 
   std::uint32_t Allowed(const kube::Json& pod) {
@@ -133,15 +150,22 @@ class RequestBuilder {
   int without_channels_ = 0;  // nodes that are left out for that alone
 };
 
-PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
-  PlannedGang planned{{}, plan.quality, std::move(plan.explanation)};
+// A row for each of `all` ranks: `left` are those that the plan is of, the others have no slot.
+PlannedGang ToRows(const FabricView& view, placement::Plan plan, const std::vector<std::int32_t>& left,
+                   std::size_t all) {
+  PlannedGang planned{std::vector<crds::PlacedPod>(all), plan.quality, std::move(plan.explanation)};
   for (std::size_t i = 0; i < plan.pods.size(); ++i) {
     const topology::Node& node = view.fabric->nodes[std::size_t(plan.pods[i].node)].node;
     crds::PlacedPod row{node.name, crds::IndexesOf(node, plan.pods[i].gpus), {}};
     for (const NodeId id : plan.substitutes.For(i)) {
       row.substitutes.push_back(view.fabric->nodes[std::size_t(id)].node.name);
     }
-    planned.rows.push_back(std::move(row));
+    planned.rows[std::size_t(left[i])] = std::move(row);
+  }
+  if (left.size() < all) {
+    planned.explanation.push_back(
+        "ranks that are done and have no slot: " + std::to_string(all - left.size()) + " of " +
+        std::to_string(all) + "; the predicted times are of the others");
   }
   return planned;
 }
@@ -207,6 +231,11 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept, Spares spares) {
   std::optional<PlanAnswer> best;
   placement::FabricAnswer known;
+  const std::size_t all = members.ranks.size();
+  const placement::Remainder left = LeftOf(members);
+  if (all > 0 && left.pods.empty()) {
+    return PlannedGang{std::vector<crds::PlacedPod>(all), {}, {"every rank is done, so there is no slot"}};
+  }
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
     RequestBuilder builder(snapshot, view, members, kept);
@@ -214,7 +243,7 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
     if (spares == Spares::kUse) request.spares = 0;
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
-      Keep(best, known, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
+      Keep(best, known, ToRows(view, std::move(*plan), left.pods, all), view.fabric->gpu_count());
     } else {
       Keep(best, known, builder.Refused(std::get<placement::Refusal>(std::move(decision))),
            view.fabric->gpu_count());
@@ -255,12 +284,14 @@ class Standing {
            const std::vector<crds::PlacedPod>& current, const std::set<std::string>& kept)
       : view_(view),
         current_(current),
+        left_(LeftOf(members).pods),
         builder_(snapshot, view, members, kept),
         request_(builder_.Build()),
         state_(view.state) {
     request_.spares = 0;  // this is what they are for, also where every rank is lost
     state_.SetLoads(view.LoadsWithout(members.key.owner_uid));  // its own is no other gang's
-    for (const crds::PlacedPod& row : current) {
+    for (const std::int32_t rank : left_) {
+      const crds::PlacedPod& row = current[std::size_t(rank)];
       const NodeId id = view.fabric->FindNode(row.node);
       if (id == topology::kNone) {
         placed_.push_back({id, 0});
@@ -280,10 +311,15 @@ class Standing {
   }
 
   PlanAnswer Move(const std::vector<int>& lost) {
-    placement::Decision decision = placement::RepairGang(state_, request_, placed_, lost);
+    std::vector<int> moved;  // as the request counts; who has a live pod is among them
+    for (const int rank : lost) {
+      const auto at = std::lower_bound(left_.begin(), left_.end(), rank);
+      if (at != left_.end() && *at == rank) moved.push_back(int(at - left_.begin()));
+    }
+    placement::Decision decision = placement::RepairGang(state_, request_, placed_, moved);
     auto* plan = std::get_if<placement::Plan>(&decision);
     if (plan == nullptr) return builder_.Refused(std::get<placement::Refusal>(std::move(decision)));
-    PlannedGang planned = ToRows(view_, std::move(*plan));
+    PlannedGang planned = ToRows(view_, std::move(*plan), left_, current_.size());
     // The planner moved the lost ones only, and gives the others no new substitutes.
     for (std::size_t i = 0; i < current_.size(); ++i) {
       if (std::find(lost.begin(), lost.end(), int(i)) == lost.end()) planned.rows[i] = current_[i];
@@ -294,6 +330,7 @@ class Standing {
  private:
   const FabricView& view_;
   const std::vector<crds::PlacedPod>& current_;
+  const std::vector<std::int32_t> left_;  // ranks that the request is of
   RequestBuilder builder_;
   placement::GangRequest request_;
   placement::ClusterState state_;

@@ -14,7 +14,7 @@
 namespace heddle::extender {
 
 struct PlannedGang {
-  std::vector<crds::PlacedPod> rows;
+  std::vector<crds::PlacedPod> rows;  // one a rank; without a slot where nothing was asked for it
   placement::Quality quality;
   std::vector<std::string> explanation;
 };
@@ -22,13 +22,14 @@ using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 
 // Plans a whole gang on each fabric and takes the best answer: a gang never spans two fabrics. Pods that are
 // already released or bound stay where they are. `kept` are nodes that wait for somebody ahead in the queue.
-// `spares` may be used by a gang that had its place before and lost all of it. Requires: every rank has a live pod or
-// is done, and no own reservation is in the snapshot.
+// `spares` may be used by a gang that had its place before and lost all of it. Nothing is asked for ranks that are done
+// and have no live pod, as far as placement::RemainderOf can leave them out; where that leaves nobody, the plan is one
+// without a slot. Requires: every rank has a live pod or is done, and no own reservation is in the snapshot.
 enum class Spares : std::uint8_t { kLeave, kUse };
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept, Spares spares = Spares::kLeave);
 
-// What one fabric is asked for; `kept` as above.
+// What one fabric is asked for, which has no pod for the ranks that PlanMembers leaves out; `kept` as above.
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
                                  const std::set<std::string>& kept);
 

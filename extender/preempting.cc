@@ -287,6 +287,7 @@ RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, cons
 bool FitsAnew(const Snapshot& snapshot, const GangMembers& members) {
   const std::vector<Holder> own{{.name = "it", .ns = members.key.ns, .owner_uid = members.key.owner_uid}};
   GangMembers remade = members;
+  remade.done.assign(remade.ranks.size(), false);
   for (auto& rank : remade.ranks) {
     if (!rank || rank->facts.gated) continue;
     rank->facts.gated = true;

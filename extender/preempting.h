@@ -45,8 +45,8 @@ struct RoomChoice {
 RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept,
                       const std::vector<Holder>& holders, base::WallTime now);
 
-// Whether the whole gang would find a place if all of it moved: its own claims are as good as free, and no pod is
-// bound.
+// Whether the whole gang would find a place if all of it moved, with its ranks that are done, as some owners run them
+// again: its own claims are as good as free, and no pod is bound.
 bool FitsAnew(const Snapshot& snapshot, const GangMembers& members);
 
 // GPUs of all its claims, in every fabric.

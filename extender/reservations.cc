@@ -63,7 +63,10 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
   const crds::Placement& slots = *holder.gang->status.placement;
   for (std::size_t rank = 0; rank < slots.nodes.size(); ++rank) {
     if (lapsed.contains(int(rank))) continue;
-    const std::string& node = slots.node_names[std::size_t(slots.nodes[rank])];
+    // It was done when the plan was made. A pod that comes all the same gets a slot, and until then nothing but what it
+    // may have been told.
+    const bool has_slot = slots.nodes[rank] >= 0;
+    const std::string node = has_slot ? slots.node_names[std::size_t(slots.nodes[rank])] : std::string();
     const std::uint32_t gpus = slots.gpus.empty() ? 0 : slots.gpus[rank];
     const PodFacts* waiting = nullptr;
     bool live = false;
@@ -77,7 +80,8 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
     }
     // The owner may be ahead of the pods here: one that is seen to live has its slot.
     if (there || (done.contains(int(rank)) && !live)) continue;
-    all.push_back({node, SlotHold(holder, gpus, waiting != nullptr && waiting->plan->node == node)});
+    if (has_slot)
+      all.push_back({node, SlotHold(holder, gpus, waiting != nullptr && waiting->plan->node == node)});
     // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was
     // sent first.
     if (waiting != nullptr && waiting->plan->node != node) {

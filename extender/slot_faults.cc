@@ -76,14 +76,15 @@ std::string RailFault(const topology::Node& node, std::uint32_t gpus) {
 
 // Inside of one NVLink domain nothing of the gang's goes over rails.
 bool LeavesItsDomain(const Snapshot& snapshot, const std::vector<crds::PlacedPod>& rows) {
-  topology::DomainId first = topology::kNone;
+  std::optional<topology::DomainId> first;
   for (const crds::PlacedPod& row : rows) {
+    if (!row.has_slot()) continue;
     topology::NodeId id = topology::kNone;
     const FabricView* view = snapshot.FindNode(row.node, id);
     if (view == nullptr) return true;
     const topology::DomainId domain = view->fabric->nodes[std::size_t(id)].domain;
-    if (&row == &rows.front()) first = domain;
-    if (domain != first || domain == topology::kNone) return true;
+    if (!first) first = domain;
+    if (domain != *first || domain == topology::kNone) return true;
   }
   return false;
 }

@@ -79,6 +79,15 @@ class Room {
     pod->demand.gpus = 4;
     inputs_.pods.push_back(pod);
   }
+  // These ranks of the gang are done ("0,2-3"), and their pods are gone.
+  void Finish(const std::string& indexes, const std::set<int>& ranks) {
+    job_["status"]["completedIndexes"] = indexes;
+    std::vector<std::shared_ptr<const kube::Json>> left;
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      if (!ranks.contains(int(i))) left.push_back(pods_[i]);
+    }
+    pods_ = std::move(left);
+  }
   GangMembers Members() const { return ReadMembers({"train", "job-uid", 0}, &job_, ReadPods(pods_)); }
   Snapshot Taken() {
     test::Publish(topologies_, {}, inputs_);
@@ -137,6 +146,18 @@ TEST(ChooseRoom, TakesNobodyOfEqualOrHigherPriority) {
   const RoomChoice choice = room.Choose();
   EXPECT_EQ(choice.kind, Kind::kNone);
   EXPECT_EQ(choice.sentence, "");
+}
+
+TEST(ChooseRoom, MakesRoomForRanksThatAreNotDoneAlone) {
+  Room room(4);
+  room.Gang("low", {0});
+  room.Gang("high", {3}, 200);
+  EXPECT_EQ(room.Choose().kind, Kind::kNone) << "three nodes would be free, and it needs four";
+  room.Finish("2", {2});
+  const RoomChoice choice = room.Choose();
+  EXPECT_EQ(choice.kind, Kind::kVictims);
+  EXPECT_EQ(choice.victims, Victims{0});
+  EXPECT_EQ(choice.nodes, (std::set<std::string>{room.nodes[0], room.nodes[1], room.nodes[2]}));
 }
 
 // Whoever asks has found no place, though two nodes are free: new gangs leave spares, for example.
@@ -283,6 +304,10 @@ TEST(FitsAnew, CountsItsOwnRoomAsFree) {
   EXPECT_TRUE(FitsAnew(room.Taken(), room.Members()));
   room.Gang("other", {2, 3});
   EXPECT_TRUE(FitsAnew(room.Taken(), room.Members()));
+  Room done(3);
+  done.Gang("other", {2, 3});
+  done.Finish("2", {2});
+  EXPECT_FALSE(FitsAnew(done.Taken(), done.Members())) << "what starts anew may start with all ranks";
   Room full(3);
   full.Gang("job-uid", {0, 1});
   full.Gang("other", {2, 3});

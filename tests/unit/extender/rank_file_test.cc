@@ -49,6 +49,17 @@ TEST(RankFile, SaysWhoHasWhichRankInTheOrderOfRanks) {
   EXPECT_EQ((*file)["data"]["hostfile"], "w0 slots=8\nw1.train slots=8\n");
 }
 
+TEST(RankFile, SaysNothingOfAPodThatHasNoSlotYet) {
+  Scene scene = Of(2);
+  auto rows = crds::ToRows(*scene.gang.status.placement);
+  rows[0] = {};
+  scene.gang.status.placement = crds::ToColumns(rows, 1);
+  const auto file = RankFile(scene.gang, scene.members);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ((*file)["data"]["ranks.tsv"], "rank\tpod\tnode\tgpus\n1\tw1\tnode-1\t0,1,2,3\n");
+  EXPECT_EQ((*file)["data"]["hostfile"], "w1.train slots=8\n");
+}
+
 TEST(RankFile, GoesWithItsGang) {
   const Scene scene = Of(1);
   const auto file = RankFile(scene.gang, scene.members);

@@ -124,6 +124,18 @@ TEST(Snapshot, FreesTheSlotOfARankThatItsOwnerCallsDoneUnlessItsPodIsSeenToLive)
   EXPECT_EQ(stage.Free(kA), 0xF0u) << "the owner may be ahead of the pods";
 }
 
+TEST(Snapshot, HoldsNothingForARankWithoutASlotButWhatItsPodWasTold) {
+  Stage stage;
+  stage.Gang("job", {{}, {kA, 0x0F, {}}, {}});
+  EXPECT_EQ(stage.Free(kA), 0xF0u);
+  EXPECT_EQ(stage.Free(kB), 0xFFu);
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 2, .node = kB, .gpus = 0xF0};
+  EXPECT_EQ(stage.Free(kB), 0x0Fu) << "the scheduler may bind it any moment";
+  EXPECT_TRUE(stage.Take().Conflicts(kB, 0xF0, GangKey{"train", "other", 0})[0].told);
+}
+
 TEST(Snapshot, TellsAReservationWhosePodIsOnItsWayFromOneThatNobodyWasTold) {
   Stage stage;
   stage.Gang("job", {{kA, 0x0F, {}}});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "crds/gang.h"
 #include "extender/gang_key.h"
 #include "extender/resources.h"
 #include "tests/sim/world.h"
@@ -135,6 +136,55 @@ TEST(DoneRank, OfAJobSetGivesItsNodeAwayAlsoWhenItsPodIsDeleted) {
   EXPECT_TRUE(world.Until([&] { return summary("next") == "Running 1/1"; }, minutes(2))) << summary("next");
   EXPECT_EQ(summary("train"), "Running 2/2");
   EXPECT_TRUE(world.checks().violations().empty());
+}
+
+// The node of the rank that is done is another gang's by then.
+TEST(DoneRank, IsAskedNoNodeForWhenItsGangIsPlannedAnew) {
+  Simulation simulation(1);
+  World world(simulation, {.cluster = "su:1 node:4 gpu:8 nic:8 rail:8 spine:2"}, {});
+  const auto gang_of = [&world](const std::string& job) {
+    Json found;
+    world.server().Visit(extender::kGangs, [&](const Json& gang) {
+      if (kube::StringAt(gang, {"spec", "owner", "name"}) == job) found = gang;
+    });
+    return found;
+  };
+  const auto summary = [&](const std::string& job) {
+    return kube::StringAt(gang_of(job), {"status", "summary"});
+  };
+  world.job_sets().Submit({.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .sets = 2});
+  ASSERT_TRUE(world.Until([&] { return summary("train") == "Running 4/4"; }, minutes(2))) << summary("train");
+  ASSERT_NO_FATAL_FAILURE(FinishFirst(world));
+  world.jobs().Submit({.name = "next", .pods = 1, .parallelism = "tp=8"});
+  ASSERT_TRUE(world.Until([&] { return summary("next") == "Running 1/1"; }, minutes(2))) << summary("next");
+  const Json before = gang_of("train");
+  world.server().Remove(extender::kGangs, kube::KeyOf(before));
+  const auto runs_anew = [&] {
+    return kube::Uid(gang_of("train")) != kube::Uid(before) && summary("train") == "Running 4/4";
+  };
+  EXPECT_TRUE(world.Until(runs_anew, minutes(2))) << summary("train");
+  const auto gang = crds::GangFromJson(gang_of("train"));
+  ASSERT_TRUE(gang) << gang.error().message;
+  ASSERT_TRUE(gang->status.placement);
+  std::set<std::string> nodes;
+  const auto rows = crds::ToRows(*gang->status.placement);
+  ASSERT_EQ(rows.size(), 4u);
+  for (const crds::PlacedPod& row : rows) {
+    if (row.has_slot()) nodes.insert(row.node);
+  }
+  EXPECT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(summary("next"), "Running 1/1");
+  world.kubelets().LetAllEnd();
+  world.kubelets().Kick();
+  EXPECT_TRUE(world.Until(
+      [&] {
+        return IsFinishedSet(world.server().Find(JobSetKind(), {kTeam, "train"}).value_or(Json()));
+      },
+      minutes(2)));
+  std::vector<std::string> broken;
+  for (const Violation& violation : world.checks().violations())
+    broken.push_back(violation.rule + ": " + violation.what);
+  EXPECT_THAT(broken, testing::IsEmpty());
 }
 
 TEST_F(Scene, APodIsLetGoOnlyWhenItsQueueHasLetItGo) {
