@@ -16,6 +16,7 @@
 #include "kube/object.h"
 #include "placement/planner.h"
 #include "placement/preemption.h"
+#include "placement/remainder.h"
 
 namespace heddle::cli {
 namespace {
@@ -32,6 +33,26 @@ std::optional<int> RankOf(const Json& pod) {
   return rank;
 }
 
+// The ranks that have no slot in its plan, or a pod that has succeeded, and none that lives.
+std::vector<bool> RanksDone(const Stuck& stuck) {
+  const crds::Gang& gang = *stuck.gang;
+  std::vector<bool> done(std::size_t(gang.spec.pods)), live(done.size());
+  if (gang.status.placement) {
+    const auto rows = crds::ToRows(*gang.status.placement);
+    for (std::size_t rank = 0; rank < std::min(rows.size(), done.size()); ++rank)
+      done[rank] = !rows[rank].has_slot();
+  }
+  for (const Json& pod : stuck.pods) {
+    const auto rank = RankOf(pod);
+    if (!rank || *rank >= gang.spec.pods) continue;
+    if (IsLive(pod)) live[std::size_t(*rank)] = true;
+    if (kube::StringAt(pod, {"status", "phase"}) == "Succeeded") done[std::size_t(*rank)] = true;
+  }
+  for (std::size_t rank = 0; rank < done.size(); ++rank) done[rank] = done[rank] && !live[rank];
+  if (std::find(done.begin(), done.end(), false) == done.end()) done.assign(done.size(), false);
+  return done;
+}
+
 // The gang on one fabric, asked for again and again with something changed.
 class Trials {
  public:
@@ -42,17 +63,21 @@ class Trials {
       const auto why = stuck.unusable.find(ground.fabric->nodes[n].node.name);
       if (why != stuck.unusable.end()) ground_.nodes[n].unusable = why->second;
     }
-    request_.parallelism = *spec.parallelism;
+    placement::Remainder left = placement::RemainderOf(*spec.parallelism, spec.require, spec.prefer,
+                                                       spec.gpus_per_pod, RanksDone(stuck));
+    request_.parallelism = left.parallelism;
     request_.model = spec.model;
     request_.require = spec.require;
     request_.prefer = spec.prefer;
-    request_.pods.assign(std::size_t(spec.pods), {.gpus = spec.gpus_per_pod});
+    request_.pods.assign(left.pods.size(), {.gpus = spec.gpus_per_pod});
+    left_ = std::move(left.pods);
     Select();
     for (const Json& pod : stuck.pods) Fix(pod, use);
   }
 
   bool elsewhere() const { return elsewhere_; }  // bound pods stand on another fabric
   bool begun() const { return begun_; }
+  bool whole() const { return int(left_.size()) == stuck_.gang->spec.pods; }  // no rank of it is done
   const placement::GangRequest& request() const { return request_; }
   const Ground& ground() const { return ground_; }
 
@@ -69,7 +94,7 @@ class Trials {
     placement::ClusterState state = ground.State();
     return Plan(state, request_);
   }
-  // All of it elsewhere, its own GPUs free.
+  // All of it elsewhere, its own GPUs free. Ranks that are done may start again, too.
   std::optional<std::int64_t> TryAnew() const {
     placement::ClusterState state = ground_.State();
     placement::GangRequest request = request_;
@@ -79,6 +104,11 @@ class Trials {
       if (held != 0) state.Free(*pod.fixed_node, held, {});
       pod.fixed_node.reset();
       pod.fixed_gpus.reset();
+    }
+    if (!whole()) {
+      const crds::GangSpec& spec = stuck_.gang->spec;
+      request.parallelism = *spec.parallelism;
+      request.pods.assign(std::size_t(spec.pods), placement::PodRequest(request.pods.front()));
     }
     return Plan(state, request);
   }
@@ -112,7 +142,9 @@ class Trials {
   void Fix(const Json& pod, const std::map<std::string, PodGpus>& use) {
     const auto rank = RankOf(pod);
     const std::string name = kube::StringAt(pod, {"spec", "nodeName"});
-    if (!rank || *rank >= int(request_.pods.size()) || name.empty()) return;
+    if (!rank || name.empty()) return;
+    const auto at = std::lower_bound(left_.begin(), left_.end(), *rank);
+    if (at == left_.end() || *at != *rank) return;
     if (kube::DeletionTimestamp(pod) || !IsLive(pod)) return;
     const NodeId node = ground_.fabric->FindNode(name);
     const auto gpus = use.find(kube::Uid(pod));
@@ -121,7 +153,7 @@ class Trials {
       elsewhere_ = true;
       return;
     }
-    auto& request = request_.pods[std::size_t(*rank)];
+    auto& request = request_.pods[std::size_t(at - left_.begin())];
     if (std::popcount(gpus->second.positions) != request.gpus) return;
     request.fixed_node = node;
     request.fixed_gpus = gpus->second.positions;
@@ -130,6 +162,7 @@ class Trials {
   Ground ground_;
   const Stuck& stuck_;
   placement::GangRequest request_;
+  std::vector<std::int32_t> left_;  // the ranks that it asks for, ascending
   bool elsewhere_ = false, begun_ = false;
 };
 
@@ -301,7 +334,7 @@ Remedies FindRemedies(const Grounds& grounds, const Stuck& stuck) {
     }
     TryEnds(trials, grounds, *stuck.gang, remedies);
     TryWeaker(trials, remedies);
-    if (!trials.begun()) TryFewer(trials, spec, remedies);
+    if (!trials.begun() && trials.whole()) TryFewer(trials, spec, remedies);
   }
   return remedies;
 }

@@ -65,8 +65,9 @@ TEST_F(ExplainTest, SaysWhichPodsWereGivenOtherGpusThanPlanned) {
     object["status"] = crds::ToJson(topology)["status"];
   });
   const std::string text = ExplainJob("job/llama").out;
-  EXPECT_THAT(text, HasSubstr("2 of 8 pods got other GPUs than planned: llama-2 holds 4,5,6,7 where its plan says "
-                              "0,1,2,3"));
+  EXPECT_THAT(text,
+              HasSubstr("2 of 8 pods got other GPUs than planned: llama-2 holds 4,5,6,7 where its plan says "
+                        "0,1,2,3"));
 }
 
 TEST_F(ExplainTest, CountsWhatABadPlacementTearsApart) {
@@ -372,6 +373,25 @@ TEST_F(ExplainGangTest, SeeksARankThatLostItsNodeAPlaceBesideTheOthers) {
   EXPECT_EQ(remedies[0]["names"], Json::array({"node-03 (NotReady)"}));
   EXPECT_EQ(remedies[1]["kind"], "Restart") << "the other unit is free";
   EXPECT_EQ(remedies[2]["kind"], "WeakerRequirement");
+}
+
+// Rank 2 is done and its pod is gone; rank 3 is to be placed, and there is one node for it.
+TEST_F(ExplainGangTest, SeeksNoPlaceForARankWithoutASlot) {
+  PutNodes("node-03");
+  PutRunning("important", "Job", 4, 4, 100);
+  crds::Gang gang = PutRunning("llama", "Job", 0, 4);
+  auto rows = crds::ToRows(*gang.status.placement);
+  rows[2] = {};
+  gang.status.placement = crds::ToColumns(rows, 2);
+  gang.status.reason = "NotEnoughFree";
+  gang.status.message = "1 rank lost its slot";
+  Say(gang, crds::kDegraded, true, gang.status.message);
+  Say(gang, crds::kRunning, false);
+  Put(gang);
+  for (const char* pod : {"llama-2", "llama-3"}) server.Remove(kube::kPods, {"train", pod});
+  const Json remedies = Remedies("gang/llama-1");
+  ASSERT_EQ(remedies.size(), 1U) << remedies.dump(2);
+  EXPECT_EQ(remedies[0]["kind"], "RoomNow") << "node-02 is enough";
 }
 
 TEST_F(ExplainTest, RefusesAWorldThatIsNotTheGpus) {
