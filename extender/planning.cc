@@ -164,7 +164,7 @@ PlannedGang ToRows(const FabricView& view, placement::Plan plan, const std::vect
   }
   if (left.size() < all) {
     planned.explanation.push_back(
-        "ranks that are done and have no slot: " + std::to_string(all - left.size()) + " of " +
+        "ranks that are done, for which nothing was asked: " + std::to_string(all - left.size()) + " of " +
         std::to_string(all) + "; the predicted times are of the others");
   }
   return planned;

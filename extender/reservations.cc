@@ -58,6 +58,8 @@ Hold SlotHold(const Holder& holder, std::uint32_t gpus, bool told) {
           holder.begun};
 }
 
+const std::string kNowhere;
+
 void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<int>& done,
               std::vector<Reservation>& all) {
   const crds::Placement& slots = *holder.gang->status.placement;
@@ -66,7 +68,7 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
     // It was done when the plan was made. A pod that comes all the same gets a slot, and until then nothing but what it
     // may have been told.
     const bool has_slot = slots.nodes[rank] >= 0;
-    const std::string node = has_slot ? slots.node_names[std::size_t(slots.nodes[rank])] : std::string();
+    const std::string& node = has_slot ? slots.node_names[std::size_t(slots.nodes[rank])] : kNowhere;
     const std::uint32_t gpus = slots.gpus.empty() ? 0 : slots.gpus[rank];
     const PodFacts* waiting = nullptr;
     bool live = false;

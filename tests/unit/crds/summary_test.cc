@@ -181,7 +181,7 @@ TEST(Placement, ARankWithoutASlotNamesNoNode) {
   const Placement columns = ToColumns(rows, 1);
   EXPECT_THAT(columns.node_names, ElementsAre("a", "b", "c"));
   EXPECT_THAT(columns.nodes, ElementsAre(0, -1, 1));
-  EXPECT_THAT(columns.gpus, ElementsAre(0x0f, 0, 0xf0));
+  EXPECT_THAT(columns.gpus, ElementsAre(0x0fu, 0u, 0xf0u));
   EXPECT_EQ(ToRows(columns), rows);
   const Placement nobody = ToColumns({{}, {}}, 1);
   EXPECT_THAT(nobody.nodes, ElementsAre(-1, -1));

@@ -102,7 +102,7 @@ TEST(DoneRank, OfAJobIsAskedNoSlotFor) {
   EXPECT_THAT(NodesOf(plan.rows), SizeIs(3));
   EXPECT_EQ(plan.rows[1], crds::PlacedPod{});
   EXPECT_EQ(plan.quality.tp_groups, 3);
-  EXPECT_THAT(plan.explanation, testing::Contains(HasSubstr("have no slot: 1 of 4")));
+  EXPECT_THAT(plan.explanation, testing::Contains(HasSubstr("nothing was asked: 1 of 4")));
 }
 
 TEST(DoneRank, OfAJobSetIsAskedNoSlotFor) {
