@@ -32,11 +32,9 @@ class CableJoinTest : public testing::Test {
       nic.transport = topology::Transport::kRoce;
       nic.role = topology::NicRole::kCompute;
       nic.mtu = 9000;
-      nic.ports.push_back({.number = 1,
-                           .state = topology::LinkState::kActive,
-                           .rate_gbps = 400,
-                           .usable_gbps = 400,
-                           .leaf_port = topology::LeafPort{leaf, "etp1"}});
+      nic.ports.push_back(
+          {.number = 1, .state = topology::LinkState::kActive, .rate_gbps = 400, .usable_gbps = 400});
+      nic.ports.back().leaf_port = topology::LeafPort{leaf, "etp1"};
       node.status.node.nics.push_back(nic);
       node.status.lossless.push_back(
           {.ports = {"mlx5_0:1"}, .state = crds::LosslessState::kCompliant, .have = test::LosslessHost()});

@@ -44,11 +44,9 @@ class CablesTest : public testing::Test {
     nic.rail = rail;
     nic.mtu = 9000;
     nic.ports.push_back(
-        {.number = 1,
-         .state = topology::LinkState::kActive,
-         .rate_gbps = 400,
-         .usable_gbps = 400,
-         .leaf_port = topology::LeafPort{"leaf-" + std::to_string(rail), "etp" + std::to_string(host + 1)}});
+        {.number = 1, .state = topology::LinkState::kActive, .rate_gbps = 400, .usable_gbps = 400});
+    nic.ports.back().leaf_port =
+        topology::LeafPort{"leaf-" + std::to_string(rail), "etp" + std::to_string(host + 1)};
     node.status.node.nics.push_back(nic);
     node.status.lossless.push_back(
         {.ports = {nic.name + ":1"}, .state = crds::LosslessState::kCompliant, .have = test::LosslessHost()});

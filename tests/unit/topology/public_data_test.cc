@@ -43,7 +43,8 @@ void AddEnd(const std::string& host, const std::string& netdev, const LeafPort& 
   nic.transport = Transport::kRoce;
   nic.role = leaf.leaf.starts_with("switch-storage") ? NicRole::kStorage : NicRole::kCompute;
   if (nic.role == NicRole::kCompute) nic.rail = std::stoi(netdev.substr(3)) - 1;
-  nic.ports.push_back({1, 0, LinkState::kActive, 400, 400, leaf});
+  nic.ports.push_back({1, 0, LinkState::kActive, 400, 400});
+  nic.ports.back().leaf_port = leaf;
   node.nics.push_back(nic);
 }
 
