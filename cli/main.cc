@@ -31,8 +31,8 @@
 #include "cli/switch_render.h"
 #include "cli/wait.h"
 #include "cli/write_path.h"
+#include "kube/api_transport.h"
 #include "kube/config.h"
-#include "kube/cpprest_transport.h"
 #include "kube/server_clock.h"
 
 namespace {
@@ -66,10 +66,9 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   flags.check.ns = flags.bench.ns = flags.names.ns = flags.explain.ns;
   flags.release.ns = flags.observed.ns;
   flags.status.ns = flags.observed.ns;
-  kube::PassOverSystemAuthorities(*config);
-  kube::CpprestTransport wire(*std::move(config), clock);
+  const auto wire = kube::MakeApiTransport(*std::move(config), clock);
   kube::ServerClock server_clock(clock);  // what is old is old by the cluster's time
-  kube::ClockSettingTransport transport(wire, clock, server_clock, [](std::string_view) {});
+  kube::ClockSettingTransport transport(*wire, clock, server_clock, [](std::string_view) {});
   kube::ClientOptions options{.user_agent = "kubectl-heddle"};
   if (completes) options.request_timeout = options.list_timeout = cli::kCompletionPatience;
   kube::Client client(transport, clock, options);

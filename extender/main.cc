@@ -11,8 +11,8 @@
 #include "crds/keys.h"
 #include "extender/daemon.h"
 #include "extender/help_text.h"
+#include "kube/api_transport.h"
 #include "kube/config.h"
-#include "kube/cpprest_transport.h"
 
 namespace {
 
@@ -75,8 +75,10 @@ void Define(CLI::App& app, Flags& flags) {
 int Check(const std::string& listen) {
   constexpr std::chrono::seconds kPatience{3};
   base::SystemClock clock;
-  kube::CpprestTransport transport({.server = "http://" + listen}, clock);
-  const auto answer = transport.Do({.method = "GET", .target = "/healthz", .timeout = kPatience}, {});
+  // ":8010" is every address of this host.
+  const std::string server = (listen.starts_with(':') ? "http://localhost" : "http://") + listen;
+  const auto transport = kube::MakeApiTransport({.server = server}, clock);
+  const auto answer = transport->Do({.method = "GET", .target = "/healthz", .timeout = kPatience}, {});
   if (answer && answer->status == 200) return 0;
   spdlog::error("The extender does not answer address={} error=\"{}\"", listen,
                 answer ? "status " + std::to_string(answer->status) : answer.error().message);
@@ -109,10 +111,9 @@ int Run(Flags flags, base::StopSignals& signals) {
     return 1;
   }
   spdlog::info("Started server={} identity={}", config->server, daemon.identity);
-  kube::PassOverSystemAuthorities(*config);
-  kube::CpprestTransport transport(*std::move(config), clock);
+  const auto transport = kube::MakeApiTransport(*std::move(config), clock);
   const std::stop_token stop = signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); });
-  if (const auto ran = extender::RunDaemon(transport, clock, random.Fork(), daemon, stop); !ran) {
+  if (const auto ran = extender::RunDaemon(*transport, clock, random.Fork(), daemon, stop); !ran) {
     spdlog::error("Failed to start error=\"{}\"", ran.error().message);
     return 1;
   }

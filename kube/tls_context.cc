@@ -83,10 +83,12 @@ const char* UseCertificate(SSL_CTX* context, const ClientCertificate& pair) {
                                                  : "the client key does not belong to its certificate";
 }
 
-void SetExpectedName(SSL_CTX* context, const std::string& name) {
+// False where no certificate can carry the name: an empty one OpenSSL would take for "any".
+bool SetExpectedName(SSL_CTX* context, const std::string& name) {
+  if (name.empty() || name.find('\0') != std::string::npos) return false;
   X509_VERIFY_PARAM* rules = SSL_CTX_get0_param(context);
-  if (X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str()) == 1) return;
-  X509_VERIFY_PARAM_set1_host(rules, name.data(), name.size());
+  return X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str()) == 1 ||
+         X509_VERIFY_PARAM_set1_host(rules, name.data(), name.size()) == 1;
 }
 
 }  // namespace
@@ -110,11 +112,13 @@ void PrepareTls(SSL_CTX* context, const TlsSettings& settings, Authenticator* au
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_ex_data(context, SlotIndex(), new DiagnosisSlot(diagnosis));
   SSL_CTX_set_info_callback(context, NoteAlert);
-  if (!settings.insecure_skip_verify) {
-    SetExpectedName(context, settings.server_name.empty() ? host : settings.server_name);
+  if (!settings.insecure_skip_verify &&
+      !SetExpectedName(context, settings.server_name.empty() ? host : settings.server_name)) {
+    SSL_CTX_set_cert_store(context, X509_STORE_new());
+    return diagnosis->Note("no certificate can carry the name that is expected");
   }
   if (settings.authority) {
-    // cpprestsdk has loaded the system's roots already; a cluster's CA replaces them.
+    // Whoever made the context may have loaded the system's roots; a cluster's CA replaces them.
     X509_STORE* store = X509_STORE_new();
     const auto pem = settings.authority();
     if (!pem) {

@@ -10,7 +10,7 @@ struct ssl_ctx_st;
 
 namespace heddle::kube {
 
-// Why the last handshake failed; cpprestsdk says only that one did.
+// Why the last handshake failed; OpenSSL's caller hears only that one did.
 // Thread rule: every member may be called from any thread.
 class TlsDiagnosis {
  public:

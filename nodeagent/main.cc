@@ -5,8 +5,8 @@
 #include <random>
 
 #include "base/process.h"
+#include "kube/api_transport.h"
 #include "kube/config.h"
-#include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
 #include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
@@ -50,10 +50,9 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   if (!config)
     return Failed(
         config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
-  kube::PassOverSystemAuthorities(*config);
   spdlog::info("Started server={} node={} machine=\"{}\"", config->server, node, flags.machine);
-  kube::CpprestTransport transport(*std::move(config), clock);
-  kube::Client client(transport, clock,
+  const auto transport = kube::MakeApiTransport(*std::move(config), clock);
+  kube::Client client(*transport, clock,
                       {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"});
   nodeagent::Metrics metrics;
   const auto server = nodeagent::Serve(

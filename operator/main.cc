@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "gnmi/grpc_client.h"
 #include "gnmi/grpc_process.h"
+#include "kube/api_transport.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/http_server.h"
@@ -88,8 +89,8 @@ int Run(Flags& flags, base::StopSignals& signals) {
   auto config = kube::LoadConfig(flags.sources, root, clock);
   if (!config) return Fail(config.error(), "give --kubeconfig FILE");
   spdlog::info("Started server={} identity={} nodes={}", config->server, identity, flags.nodes);
-  kube::PassOverSystemAuthorities(*config);
-  kube::CpprestTransport transport(*std::move(config), clock);
+  kube::PassOverSystemAuthorities(*config);  // a UFM has an authority of its own, too
+  const auto transport = kube::MakeApiTransport(*std::move(config), clock);
   flags.daemon.ufm_transport = [&clock](const operators::UfmEndpoint& endpoint) {
     return std::make_unique<kube::CpprestTransport>(
         operators::ConfigOf(endpoint), clock,
@@ -100,7 +101,7 @@ int Run(Flags& flags, base::StopSignals& signals) {
   heddle::gnmi::TakeGrpcLog([](bool, std::string_view line) { spdlog::debug("gRPC said: {}", line); });
   heddle::gnmi::TrustGrpcLocks();
   heddle::gnmi::GrpcDialer dialer;
-  operators::Daemon daemon(transport, dialer, clock, random.Fork(), metrics, flags.daemon);
+  operators::Daemon daemon(*transport, dialer, clock, random.Fork(), metrics, flags.daemon);
   const kube::StatusEndpoints status{.metrics = [&] { return metrics.Text(); },
                                      .not_ready = [&] { return daemon.ready() ? "" : kUnread; }};
   std::unique_ptr<kube::HttpServer> server;

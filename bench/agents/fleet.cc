@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "crds/keys.h"
+#include "kube/api_transport.h"
 #include "kube/client.h"
 #include "kube/config.h"
-#include "kube/cpprest_transport.h"
 #include "kube/lease.h"
 #include "nodeagent/publish/publisher.h"
 
@@ -35,8 +35,8 @@ class Agent {
       : node_(node),
         clock_(clock),
         random_(random),
-        transport_(std::move(config), clock),
-        client_(transport_, clock, {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"}),
+        transport_(kube::MakeApiTransport(std::move(config), clock)),
+        client_(*transport_, clock, {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"}),
         publisher_(client_, clock, random_.Fork(), OptionsOf(options)),
         started_(clock.Now()) {
     publisher_.Offer(OfNode(seen, node));
@@ -76,7 +76,7 @@ class Agent {
   const std::string node_;
   base::Clock& clock_;
   base::Random random_;
-  kube::CpprestTransport transport_;
+  std::unique_ptr<kube::HttpTransport> transport_;
   kube::Client client_;
   nodeagent::Publisher publisher_;
   const base::MonotonicTime started_;

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/file_tree.h"
+#include "kube/api_transport.h"
 #include "kube/client.h"
 #include "kube/config.h"
-#include "kube/cpprest_transport.h"
 #include "kube/events.h"
 #include "kube/lease.h"
 #include "kube/reflector.h"
@@ -35,7 +35,7 @@ class KubeClientTest : public testing::Test {
     auto config = LoadConfig(SourcesFromEnvironment(environ), root_, clock_);
     ASSERT_TRUE(config) << base::ToString(config.error());
     config_ = *config;
-    transport_ = std::make_unique<CpprestTransport>(config_, clock_);
+    transport_ = MakeApiTransport(config_, clock_);
     client_ =
         std::make_unique<Client>(*transport_, clock_, ClientOptions{.field_manager = "kube-client-test"});
     Clean();
@@ -80,7 +80,7 @@ class KubeClientTest : public testing::Test {
   base::SystemClock clock_;
   base::DiskFileTree root_{"/"};
   ClientConfig config_;
-  std::unique_ptr<CpprestTransport> transport_;
+  std::unique_ptr<HttpTransport> transport_;
   std::unique_ptr<Client> client_;
 };
 
@@ -149,8 +149,8 @@ TEST_F(KubeClientTest, ReadsAllPages) {
 TEST_F(KubeClientTest, SaysWhoMayNotDoWhat) {
   ClientConfig stranger = config_;
   stranger.authenticator = nullptr;
-  CpprestTransport transport(stranger, clock_);
-  Client client(transport, clock_);
+  const auto transport = MakeApiTransport(stranger, clock_);
+  Client client(*transport, clock_);
   const auto refused = client.List(kNodes, {}, {});
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().code == Code::kForbidden || refused.error().code == Code::kUnauthorized);
@@ -164,8 +164,8 @@ TEST_F(KubeClientTest, SaysWhoMayNotDoWhat) {
     void Rejected() override {}
   };
   stranger.authenticator = std::make_shared<WrongToken>();
-  CpprestTransport wrong_transport(stranger, clock_);
-  const auto unknown = Client(wrong_transport, clock_).List(kNodes, {}, {});
+  const auto wrong_transport = MakeApiTransport(stranger, clock_);
+  const auto unknown = Client(*wrong_transport, clock_).List(kNodes, {}, {});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::kUnauthorized);
   EXPECT_THAT(unknown.error().message, testing::Not(HasSubstr("s3cret")));

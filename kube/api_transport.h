@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "base/clock.h"
+#include "kube/config.h"
+#include "kube/http.h"
+
+namespace heddle::kube {
+
+// What every program asks its API server over: chosen here alone. To be called before the program has threads.
+// `clock` must outlive it.
+std::unique_ptr<HttpTransport> MakeApiTransport(ClientConfig config, base::Clock& clock);
+
+}  // namespace heddle::kube
