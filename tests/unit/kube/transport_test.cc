@@ -1,5 +1,4 @@
-#include "kube/cpprest_transport.h"
-
+// What holds for every HttpTransport over real sockets and TLS, against a server that answers by a script.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +7,8 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "kube/beast_transport.h"
+#include "kube/cpprest_transport.h"
 #include "tests/support/scripted_http_server.h"
 
 namespace heddle::kube {
@@ -42,16 +43,26 @@ class RecordingAuthenticator final : public Authenticator {
   const ClientCertificate pair_;
 };
 
-class CpprestTransportTest : public testing::Test {
+enum class Over { kCpprest, kBeast };
+
+class TransportTest : public testing::TestWithParam<Over> {
  protected:
   static ClientConfig Config(const ScriptedHttpServer& server) {
     ClientConfig config;
     config.server = server.url();
     return config;
   }
+  std::unique_ptr<HttpTransport> Make(ClientConfig config, std::size_t max_body_bytes = 256 << 20) {
+    if (GetParam() == Over::kBeast) {
+      return std::make_unique<BeastTransport>(std::move(config), clock_,
+                                              BeastOptions{.max_body_bytes = max_body_bytes});
+    }
+    return std::make_unique<CpprestTransport>(std::move(config), clock_,
+                                              CpprestOptions{.max_body_bytes = max_body_bytes});
+  }
   base::Result<HttpResponse> Get(const ScriptedHttpServer& server, HttpRequest request = Request()) {
-    CpprestTransport transport(Config(server), clock_);
-    return transport.Do(request, {});
+    const auto transport = Make(Config(server));
+    return transport->Do(request, {});
   }
   static HttpRequest Request() {
     HttpRequest request;
@@ -65,17 +76,17 @@ class CpprestTransportTest : public testing::Test {
   base::SystemClock clock_;
 };
 
-TEST_F(CpprestTransportTest, SendsExactlyWhatItIsGiven) {
+TEST_P(TransportTest, SendsExactlyWhatItIsGiven) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(200, "{}")); });
   ClientConfig config = Config(server);
   config.authenticator = std::make_shared<RecordingAuthenticator>("s3cret");
-  CpprestTransport transport(config, clock_);
+  const auto transport = Make(config);
   HttpRequest request = Request();
   request.method = "PATCH";
   request.target = "/apis/heddle.dev/v1alpha1/fabrics/a%2Fb?fieldManager=heddle%20x&force=true";
   request.body = R"({"a":1})";
   request.headers = {{"Content-Type", "application/merge-patch+json"}, {"Accept", "application/json"}};
-  ASSERT_TRUE(transport.Do(request, {}));
+  ASSERT_TRUE(transport->Do(request, {}));
   const ReceivedRequest received = server.requests().at(0);
   EXPECT_EQ(received.head.substr(0, received.head.find("\r\n")),
             "PATCH /apis/heddle.dev/v1alpha1/fabrics/a%2Fb?fieldManager=heddle%20x&force=true HTTP/1.1");
@@ -87,16 +98,16 @@ TEST_F(CpprestTransportTest, SendsExactlyWhatItIsGiven) {
   EXPECT_EQ(received.body, R"({"a":1})");
 }
 
-TEST_F(CpprestTransportTest, KeepsAPathPrefixOfTheServer) {
+TEST_P(TransportTest, KeepsAPathPrefixOfTheServer) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(200, "{}")); });
   ClientConfig config = Config(server);
   config.server += "/k8s/clusters/c-1";
-  CpprestTransport transport(config, clock_);
-  ASSERT_TRUE(transport.Do(Request(), {}));
+  const auto transport = Make(config);
+  ASSERT_TRUE(transport->Do(Request(), {}));
   EXPECT_EQ(server.requests().at(0).target, "/k8s/clusters/c-1/api/v1/pods?limit=5");
 }
 
-TEST_F(CpprestTransportTest, ReadsBodiesWithALengthAndInChunks) {
+TEST_P(TransportTest, ReadsBodiesWithALengthAndInChunks) {
   ScriptedHttpServer server([](const ReceivedRequest& request, Connection& c) {
     if (request.connection == 1) {
       c.Send(PlainResponse(404, "not here", "Retry-After: 3\r\n"));
@@ -114,29 +125,29 @@ TEST_F(CpprestTransportTest, ReadsBodiesWithALengthAndInChunks) {
   EXPECT_EQ(second->body, "not here");
 }
 
-TEST_F(CpprestTransportTest, KeepsItsConnection) {
+TEST_P(TransportTest, KeepsItsConnection) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(200, "{}")); });
-  CpprestTransport transport(Config(server), clock_);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(transport.Do(Request(), {}));
-  // The answer is here a moment before the pool has its connection back, so now and then a second one is
-  // made.
-  EXPECT_LE(server.connections(), 3);
+  const auto transport = Make(Config(server));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(transport->Do(Request(), {}));
+  // With cpprestsdk the answer is here a moment before the pool has its connection back, so now and then a second one
+  // is made.
+  EXPECT_LE(server.connections(), GetParam() == Over::kBeast ? 1 : 3);
 }
 
-TEST_F(CpprestTransportTest, TriesAgainWhereThePooledConnectionWasClosed) {
+TEST_P(TransportTest, TriesAgainWhereThePooledConnectionWasClosed) {
   ScriptedHttpServer server([](const ReceivedRequest& request, Connection& c) {
     c.Send(PlainResponse(200, request.connection == 1 ? "first" : "second"));
     if (request.connection == 1) c.Close();
   });
-  CpprestTransport transport(Config(server), clock_);
-  ASSERT_TRUE(transport.Do(Request(), {}));
+  const auto transport = Make(Config(server));
+  ASSERT_TRUE(transport->Do(Request(), {}));
   ASSERT_TRUE(server.WaitForNoConnection());
-  const auto again = transport.Do(Request(), {});
+  const auto again = transport->Do(Request(), {});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->body, "second");
 }
 
-TEST_F(CpprestTransportTest, FollowsNoRedirect) {
+TEST_P(TransportTest, FollowsNoRedirect) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(PlainResponse(302, "", "Location: http://127.0.0.1:1/elsewhere\r\n"));
   });
@@ -145,31 +156,31 @@ TEST_F(CpprestTransportTest, FollowsNoRedirect) {
   EXPECT_EQ(response->status, 302);
 }
 
-TEST_F(CpprestTransportTest, SaysThatNobodyListens) {
+TEST_P(TransportTest, SaysThatNobodyListens) {
   ClientConfig config;
   {
     ScriptedHttpServer server([](const ReceivedRequest&, Connection&) {});
     config.server = server.url();
   }
-  CpprestTransport transport(config, clock_);
-  const auto response = transport.Do(Request(), {});
+  const auto transport = Make(config);
+  const auto response = transport->Do(Request(), {});
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_THAT(response.error().message, HasSubstr(config.server));
 }
 
-TEST_F(CpprestTransportTest, RefusesWhatItCannotConnectToWithASentence) {
-  for (const char* server : {"https://[fd00::1]:6443", "no url", ""}) {
+TEST_P(TransportTest, RefusesWhatItCannotConnectToWithASentence) {
+  for (const char* server : {"no url", ""}) {
     ClientConfig config;
     config.server = server;
-    CpprestTransport transport(config, clock_);
-    const auto response = transport.Do(Request(), {});
+    const auto transport = Make(config);
+    const auto response = transport->Do(Request(), {});
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, Code::kInvalid) << server;
   }
 }
 
-TEST_F(CpprestTransportTest, GivesUpOnAServerThatHangs) {
+TEST_P(TransportTest, GivesUpOnAServerThatHangs) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.WaitForClient(); });
   HttpRequest request = Request();
   request.timeout = milliseconds(100);
@@ -179,7 +190,7 @@ TEST_F(CpprestTransportTest, GivesUpOnAServerThatHangs) {
   EXPECT_TRUE(server.WaitForNoConnection()) << "the connection must not stay open";
 }
 
-TEST_F(CpprestTransportTest, GivesUpOnABodyThatDoesNotEnd) {
+TEST_P(TransportTest, GivesUpOnABodyThatDoesNotEnd) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort");
     c.WaitForClient();
@@ -191,7 +202,7 @@ TEST_F(CpprestTransportTest, GivesUpOnABodyThatDoesNotEnd) {
   EXPECT_EQ(response.error().code, Code::kTimeout);
 }
 
-TEST_F(CpprestTransportTest, SaysThatABodyWasCut) {
+TEST_P(TransportTest, SaysThatABodyWasCut) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort");
     c.Close();
@@ -201,7 +212,7 @@ TEST_F(CpprestTransportTest, SaysThatABodyWasCut) {
   EXPECT_EQ(response.error().code, Code::kUnavailable);
 }
 
-TEST_F(CpprestTransportTest, SaysThatAnAnswerIsNoHttp) {
+TEST_P(TransportTest, SaysThatAnAnswerIsNoHttp) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send("SSH-2.0-OpenSSH_9.2\r\n\r\n");
     c.Close();
@@ -211,7 +222,7 @@ TEST_F(CpprestTransportTest, SaysThatAnAnswerIsNoHttp) {
   EXPECT_EQ(response.error().code, Code::kUnavailable);
 }
 
-TEST_F(CpprestTransportTest, SurvivesAChunkSizeThatIsNoNumber) {
+TEST_P(TransportTest, SurvivesAChunkSizeThatIsNoNumber) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead() + "zz\r\nabc\r\n");
     c.WaitForClient();
@@ -221,15 +232,15 @@ TEST_F(CpprestTransportTest, SurvivesAChunkSizeThatIsNoNumber) {
   EXPECT_EQ(response.error().code, Code::kUnavailable);
 }
 
-TEST_F(CpprestTransportTest, StopsReadingABodyOverItsBound) {
+TEST_P(TransportTest, StopsReadingABodyOverItsBound) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead());
     const std::string chunk = Chunk(std::string(64 << 10, 'x'));
     while (c.Send(chunk)) {
     }
   });
-  CpprestTransport transport(Config(server), clock_, {.max_body_bytes = 1 << 20, .threads = 6});
-  const auto response = transport.Do(Request(), {});
+  const auto transport = Make(Config(server), 1 << 20);
+  const auto response = transport->Do(Request(), {});
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kTooLarge);
   ASSERT_TRUE(server.WaitForNoConnection());
@@ -237,12 +248,12 @@ TEST_F(CpprestTransportTest, StopsReadingABodyOverItsBound) {
   EXPECT_LT(server.bytes_sent(), 20u << 20);
 }
 
-TEST_F(CpprestTransportTest, StopsAtOnce) {
+TEST_P(TransportTest, StopsAtOnce) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.WaitForClient(); });
-  CpprestTransport transport(Config(server), clock_);
+  const auto transport = Make(Config(server));
   std::stop_source stop;
   std::thread asker([&] {
-    const auto response = transport.Do(Request(), stop.get_token());
+    const auto response = transport->Do(Request(), stop.get_token());
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, Code::kCancelled);
   });
@@ -252,7 +263,7 @@ TEST_F(CpprestTransportTest, StopsAtOnce) {
   EXPECT_TRUE(server.WaitForNoConnection());
 }
 
-TEST_F(CpprestTransportTest, ForgetsCredentialsAfter401AndNeverQuotesThem) {
+TEST_P(TransportTest, ForgetsCredentialsAfter401AndNeverQuotesThem) {
   ScriptedHttpServer server([](const ReceivedRequest& request, Connection& c) {
     if (request.connection == 1) {
       c.Send(PlainResponse(401, "no"));
@@ -262,94 +273,95 @@ TEST_F(CpprestTransportTest, ForgetsCredentialsAfter401AndNeverQuotesThem) {
   ClientConfig config = Config(server);
   const auto authenticator = std::make_shared<RecordingAuthenticator>("s3cret");
   config.authenticator = authenticator;
-  CpprestTransport transport(config, clock_);
-  ASSERT_TRUE(transport.Do(Request(), {}));
+  const auto transport = Make(config);
+  ASSERT_TRUE(transport->Do(Request(), {}));
   EXPECT_EQ(authenticator->rejected, 1);
-  const auto cut = transport.Do(Request(), {});
+  const auto cut = transport->Do(Request(), {});
   ASSERT_FALSE(cut);
   EXPECT_THAT(cut.error().message, Not(HasSubstr("s3cret")));
 }
 
-TEST_F(CpprestTransportTest, StreamsChunksAsTheyCome) {
+TEST_P(TransportTest, StreamsChunksAsTheyCome) {
   std::latch second_may_come(1);
   ScriptedHttpServer server([&](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead() + Chunk("one"));
     second_may_come.wait();
     c.Send(Chunk("two") + std::string(test::kLastChunk));
   });
-  CpprestTransport transport(Config(server), clock_);
+  const auto transport = Make(Config(server));
   std::vector<std::string> chunks;
-  const auto response = transport.Stream(Request(),
-                                         [&](std::string_view chunk) {
-                                           chunks.emplace_back(chunk);
-                                           if (chunk == "one") second_may_come.count_down();
-                                           return true;
-                                         },
-                                         {});
+  const auto response = transport->Stream(Request(),
+                                          [&](std::string_view chunk) {
+                                            chunks.emplace_back(chunk);
+                                            if (chunk == "one") second_may_come.count_down();
+                                            return true;
+                                          },
+                                          {});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 200);
   EXPECT_THAT(chunks, ElementsAre("", "one", "two"));
 }
 
-TEST_F(CpprestTransportTest, CollectsAStreamsRefusal) {
+TEST_P(TransportTest, CollectsAStreamsRefusal) {
   ScriptedHttpServer server(
       [](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(410, "gone")); });
-  CpprestTransport transport(Config(server), clock_);
-  const auto response = transport.Stream(Request(),
-                                         [](std::string_view) {
-                                           ADD_FAILURE() << "a refusal is no stream";
-                                           return true;
-                                         },
-                                         {});
+  const auto transport = Make(Config(server));
+  const auto response = transport->Stream(Request(),
+                                          [](std::string_view) {
+                                            ADD_FAILURE() << "a refusal is no stream";
+                                            return true;
+                                          },
+                                          {});
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status, 410);
   EXPECT_EQ(response->body, "gone");
 }
 
-TEST_F(CpprestTransportTest, DeliversWhatCameBeforeACutAndTellsTheCut) {
+TEST_P(TransportTest, DeliversWhatCameBeforeACutAndTellsTheCut) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead() + Chunk("last words"));
     c.Close();
   });
-  CpprestTransport transport(Config(server), clock_);
+  const auto transport = Make(Config(server));
   std::string seen;
-  const auto response = transport.Stream(Request(),
-                                         [&](std::string_view chunk) {
-                                           seen += chunk;
-                                           return true;
-                                         },
-                                         {});
+  const auto response = transport->Stream(Request(),
+                                          [&](std::string_view chunk) {
+                                            seen += chunk;
+                                            return true;
+                                          },
+                                          {});
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_EQ(seen, "last words");
 }
 
-TEST_F(CpprestTransportTest, EndsAStreamThatFallsSilent) {
+TEST_P(TransportTest, EndsAStreamThatFallsSilent) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead() + Chunk("hello"));
     c.WaitForClient();
   });
-  CpprestTransport transport(Config(server), clock_);
+  const auto transport = Make(Config(server));
   HttpRequest request = Request();
   request.idle_timeout = milliseconds(100);
-  const auto response = transport.Stream(request, [](std::string_view) { return true; }, {});
+  const auto response = transport->Stream(request, [](std::string_view) { return true; }, {});
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kTimeout);
   EXPECT_TRUE(server.WaitForNoConnection());
 }
 
-TEST_F(CpprestTransportTest, EndsAStreamWhenItsReaderHasEnough) {
+TEST_P(TransportTest, EndsAStreamWhenItsReaderHasEnough) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead() + Chunk("hello"));
     c.WaitForClient();
   });
-  CpprestTransport transport(Config(server), clock_);
-  const auto response = transport.Stream(Request(), [](std::string_view chunk) { return chunk.empty(); }, {});
+  const auto transport = Make(Config(server));
+  const auto response =
+      transport->Stream(Request(), [](std::string_view chunk) { return chunk.empty(); }, {});
   ASSERT_TRUE(response);
   EXPECT_TRUE(server.WaitForNoConnection());
 }
 
-TEST_F(CpprestTransportTest, ReadsNoFasterThanItsReader) {
+TEST_P(TransportTest, ReadsNoFasterThanItsReader) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) {
     c.Send(ChunkedHead());
     const std::string chunk = Chunk(std::string(64 << 10, 'x'));
@@ -357,36 +369,41 @@ TEST_F(CpprestTransportTest, ReadsNoFasterThanItsReader) {
     }
     c.Send(test::kLastChunk);
   });
-  CpprestTransport transport(Config(server), clock_);
+  const auto transport = Make(Config(server));
   std::uint64_t read = 0, largest_lead = 0;
-  const auto response = transport.Stream(Request(),
-                                         [&](std::string_view chunk) {
-                                           read += chunk.size();
-                                           const std::uint64_t sent = server.bytes_sent();
-                                           largest_lead =
-                                               std::max(largest_lead, sent > read ? sent - read : 0);
-                                           return true;
-                                         },
-                                         {});
+  const auto response = transport->Stream(Request(),
+                                          [&](std::string_view chunk) {
+                                            read += chunk.size();
+                                            const std::uint64_t sent = server.bytes_sent();
+                                            largest_lead =
+                                                std::max(largest_lead, sent > read ? sent - read : 0);
+                                            return true;
+                                          },
+                                          {});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(read, 2000u * (64 << 10));
   EXPECT_LT(largest_lead, 24u << 20);
 }
 
-TEST_F(CpprestTransportTest, RunsManyRequestsSideBySide) {
+TEST_P(TransportTest, RunsManyRequestsSideBySide) {
   std::latch all_here(8);
   ScriptedHttpServer server([&](const ReceivedRequest&, Connection& c) {
     all_here.arrive_and_wait();
     c.Send(PlainResponse(200, "{}"));
   });
-  CpprestTransport transport(Config(server), clock_);
+  const auto transport = Make(Config(server));
   std::vector<std::jthread> askers;
   for (int i = 0; i < 8; ++i) {
-    askers.emplace_back([&] { EXPECT_TRUE(transport.Do(Request(), {})); });
+    askers.emplace_back([&] { EXPECT_TRUE(transport->Do(Request(), {})); });
   }
 }
 
-class TlsTransportTest : public CpprestTransportTest {
+constexpr auto kNameOf = [](const testing::TestParamInfo<Over>& over) {
+  return over.param == Over::kBeast ? "Beast" : "Cpprest";
+};
+INSTANTIATE_TEST_SUITE_P(Over, TransportTest, testing::Values(Over::kCpprest, Over::kBeast), kNameOf);
+
+class TlsTransportTest : public TransportTest {
  protected:
   static ScriptedHttpServer::Script Fine() {
     return [](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(200, "fine")); };
@@ -397,21 +414,21 @@ class TlsTransportTest : public CpprestTransportTest {
     return config;
   }
   base::Result<HttpResponse> Ask(ClientConfig config) {
-    CpprestTransport transport(std::move(config), clock_);
-    return transport.Do(Request(), {});
+    const auto transport = Make(std::move(config));
+    return transport->Do(Request(), {});
   }
 
   const test::TestAuthority authority_{"heddle test CA"};
 };
 
-TEST_F(TlsTransportTest, AcceptsAServerOfItsAuthorityForAnAddress) {
+TEST_P(TlsTransportTest, AcceptsAServerOfItsAuthorityForAnAddress) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), ""});
   const auto response = Ask(Trusting(server, authority_.pem()));
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->body, "fine");
 }
 
-TEST_F(TlsTransportTest, RefusesAServerOfAnotherAuthorityAndSaysWhy) {
+TEST_P(TlsTransportTest, RefusesAServerOfAnotherAuthorityAndSaysWhy) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), ""});
   const auto response = Ask(Trusting(server, test::TestAuthority("another CA").pem()));
   ASSERT_FALSE(response);
@@ -419,14 +436,14 @@ TEST_F(TlsTransportTest, RefusesAServerOfAnotherAuthorityAndSaysWhy) {
   EXPECT_THAT(response.error().message, HasSubstr("the server's certificate is refused"));
 }
 
-TEST_F(TlsTransportTest, RefusesACertificateForAnotherName) {
+TEST_P(TlsTransportTest, RefusesACertificateForAnotherName) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "DNS:elsewhere.test,IP:10.0.0.1"), ""});
   const auto response = Ask(Trusting(server, authority_.pem()));
   ASSERT_FALSE(response);
   EXPECT_THAT(response.error().message, HasSubstr("mismatch"));
 }
 
-TEST_F(TlsTransportTest, AcceptsTheNameThatTheConfigGives) {
+TEST_P(TlsTransportTest, AcceptsTheNameThatTheConfigGives) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "DNS:api.test"), ""});
   ClientConfig config = Trusting(server, authority_.pem());
   config.tls.server_name = "api.test";
@@ -436,7 +453,7 @@ TEST_F(TlsTransportTest, AcceptsTheNameThatTheConfigGives) {
   EXPECT_FALSE(Ask(config));
 }
 
-TEST_F(TlsTransportTest, AcceptsAnythingOnlyWhereItIsToldTo) {
+TEST_P(TlsTransportTest, AcceptsAnythingOnlyWhereItIsToldTo) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "DNS:elsewhere.test"), ""});
   ClientConfig config = Config(server);
   EXPECT_FALSE(Ask(config)) << "the system's roots do not know this authority";
@@ -445,7 +462,7 @@ TEST_F(TlsTransportTest, AcceptsAnythingOnlyWhereItIsToldTo) {
   EXPECT_TRUE(response) << response.error().message;
 }
 
-TEST_F(TlsTransportTest, ShowsItsClientCertificate) {
+TEST_P(TlsTransportTest, ShowsItsClientCertificate) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), authority_.pem()});
   ClientConfig config = Trusting(server, authority_.pem());
   const test::TestCertificate pair = authority_.Issue("system:heddle", "");
@@ -456,7 +473,7 @@ TEST_F(TlsTransportTest, ShowsItsClientCertificate) {
   EXPECT_EQ(server.requests().at(0).client_name, "system:heddle");
 }
 
-TEST_F(TlsTransportTest, SaysThatAClientKeyIsUnusable) {
+TEST_P(TlsTransportTest, SaysThatAClientKeyIsUnusable) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), authority_.pem()});
   ClientConfig config = Trusting(server, authority_.pem());
   const test::TestCertificate pair = authority_.Issue("system:heddle", "");
@@ -465,7 +482,7 @@ TEST_F(TlsTransportTest, SaysThatAClientKeyIsUnusable) {
   EXPECT_FALSE(Ask(config));
 }
 
-TEST_F(TlsTransportTest, ReadsTheAuthorityAnewForANewConnection) {
+TEST_P(TlsTransportTest, ReadsTheAuthorityAnewForANewConnection) {
   ScriptedHttpServer server(
       [](const ReceivedRequest&, Connection& c) {
         c.Send(PlainResponse(200, "fine"));
@@ -475,11 +492,21 @@ TEST_F(TlsTransportTest, ReadsTheAuthorityAnewForANewConnection) {
   std::string pem = test::TestAuthority("the old CA").pem();
   ClientConfig config = Config(server);
   config.tls.authority = [&pem] { return base::Result<std::string>(pem); };
-  CpprestTransport transport(config, clock_);
-  EXPECT_FALSE(transport.Do(Request(), {}));
+  const auto transport = Make(config);
+  EXPECT_FALSE(transport->Do(Request(), {}));
   pem = authority_.pem();
-  const auto response = transport.Do(Request(), {});
+  const auto response = transport->Do(Request(), {});
   EXPECT_TRUE(response) << response.error().message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, TlsTransportTest, testing::Values(Over::kCpprest, Over::kBeast), kNameOf);
+
+TEST(CpprestTransport, RefusesAnIPv6AddressWithASentence) {
+  base::SystemClock clock;
+  CpprestTransport transport({.server = "https://[fd00::1]:6443"}, clock);
+  const auto response = transport.Do({.method = "GET", .target = "/"}, {});
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, Code::kInvalid);
 }
 
 TEST(SystemAuthorities, ArePassedOverOnlyWhereTheConfigNamesItsOwn) {
