@@ -83,18 +83,26 @@ base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
   std::string word = slash == std::string::npos ? "job" : text.substr(0, slash);
   const std::string name = slash == std::string::npos ? text : text.substr(slash + 1);
   word = base::LowerCase(word.substr(0, word.find('.')));
-  std::vector<std::string> known;
-  for (const ExplainKind& kind : ExplainKinds()) {
-    known.push_back(kind.words.front());
-    if (std::find(kind.words.begin(), kind.words.end(), word) == kind.words.end()) continue;
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) break;
-    return ExplainTarget{&kind, name};
+  const auto& kinds = ExplainKinds();
+  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const ExplainKind& one) {
+    return std::find(one.words.begin(), one.words.end(), word) != one.words.end();
+  });
+  if (kind == kinds.end()) {
+    std::vector<std::string> known;
+    for (const ExplainKind& one : kinds) known.push_back(one.words.front());
+    return base::Fail(
+        base::Code::kInvalid,
+        fmt::format("\"{}\" names nothing that makes a gang: write KIND/NAME, where KIND is one of {} "
+                    "(pods/NAME: pods with the label heddle.dev/gang-name=NAME)",
+                    text, fmt::join(known, ", ")));
   }
-  return base::Fail(
-      base::Code::kInvalid,
-      fmt::format("\"{}\" names nothing that makes a gang: write KIND/NAME, where KIND is one of {} "
-                  "(pods/NAME: pods with the label heddle.dev/gang-name=NAME)",
-                  text, fmt::join(known, ", ")));
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+    const std::string& called = kind->words.front();
+    return base::Fail(base::Code::kInvalid,
+                      fmt::format("\"{}\" {}: write {}/NAME, as {}/llama", text,
+                                  name.empty() ? "lacks the name" : "is no name", called, called));
+  }
+  return ExplainTarget{&*kind, name};
 }
 
 }  // namespace heddle::cli

@@ -147,6 +147,17 @@ TEST(ExplainTargetTest, IsInTheClusterAndNoFile) {
   EXPECT_EQ(ParseExplainTarget("llama")->kind->kind, "Job");
 }
 
+TEST(ExplainTargetTest, AWrongWordIsAnsweredWithEveryKindAndAMissingNameWithItsOwn) {
+  const std::string wrong = ParseExplainTarget("cronjob/llama").error().message;
+  for (const ExplainKind& kind : ExplainKinds())
+    EXPECT_THAT(wrong, testing::ContainsRegex("[ ]" + kind.words.front() + "[, ]")) << kind.kind;
+  EXPECT_EQ(ParseExplainTarget("job/").error().message,
+            "\"job/\" lacks the name: write job/NAME, as job/llama");
+  EXPECT_EQ(ParseExplainTarget("lws/a/b").error().message,
+            "\"lws/a/b\" is no name: write lws/NAME, as lws/llama");
+  EXPECT_THAT(ParseExplainTarget("gangs/").error().message, HasSubstr("write gang/NAME"));
+}
+
 // Gangs on the eight nodes of the stage, as the extender would have written them.
 class ExplainGangTest : public ExplainTest {
  protected:
