@@ -142,6 +142,16 @@ class MutatingPolicyTest(ChartTestCase):
             "pods to be left alone")
         self.assertEqual(gates(self.dry_create(pod(annotations=GANG))), [])
 
+    def test_the_cluster_that_is_asked_has_the_last_word(self):
+        """`auto` by the cluster's own list, and a policy that is not wanted goes by an upgrade."""
+        self.heddle.install(wait=False, mutatingPolicies="never")
+        self.addCleanup(self.heddle.install)
+        self.plane.wait_for(
+            lambda: self.dry_create(pod(annotations=GANG))["spec"]["schedulerName"] == "default-scheduler",
+            "pods to be left alone")
+        self.heddle.install(mutatingPolicies="always")
+        self.plane.wait_for(lambda: gates(self.dry_create(pod(annotations=GANG))) == [GATE], "gang pods to be gated")
+
     def test_further_resources_can_be_managed(self):
         self.heddle.install(managedResources=["nvidia.com/gpu", "amd.com/gpu"])
         self.addCleanup(self.heddle.install)

@@ -28,6 +28,7 @@ class Other:
 OTHERS = {
     "mode": Other("observe", "name: heddle-observer"),
     "scope": Other("cluster", ""),
+    "mutatingPolicies": Other("never", ""),
     "managedResources": Other(["amd.com/gpu"], '"name": "amd.com/gpu"'),
     "image.registry": Other("reg.example/ai", "reg.example/ai/heddle:"),
     "image.repository": Other("other-name", "other-name:"),

@@ -11,7 +11,7 @@ import yaml
 
 from bed import REPOSITORY
 from bed.heddle import CHART, NAMESPACE
-from chart_text import FIXTURES, FREE, KUBERNETES, ChartTextTestCase, named, names, pod_of, rights, values_in
+from chart_text import FIXTURES, FREE, KUBERNETES, POLICIES, ChartTextTestCase, named, names, objects_in, pod_of, rights, values_in
 
 VERSIONS = ("1.33.0", "1.34.4-gke.1201000", "1.35.2+k3s1", KUBERNETES, "1.37.0")
 VALUES = CHART / "values.yaml"
@@ -45,6 +45,9 @@ WRONG = (
     ("operator.replica", 3, "at '/operator': additional properties 'replica' not allowed"),
     ("extender.port", "8010", "at '/extender/port': got string, want integer"),
     ("crds.install", "yes", "at '/crds/install': got string, want boolean"),
+    ("mutatingPolicies", True, "at '/mutatingPolicies': value must be one of 'auto', 'always', 'never'"),
+    ("operator.replicas", 0, "operator.replicas is 0, so nobody would tell which fabric the nodes make"),
+    ("scheduler.replicas", 0, "would wait for ever: write 1 or more, mode: observe to leave them alone, or `helm uninstall`"),
     ("managedResources", "nvidia.com/gpu", "at '/managedResources': got string, want array"),
     ("agent.lossless", True, "at '/agent/lossless': got boolean, want object"),
     ("agent.tolerations", {"operator": "Exists"}, "at '/agent/tolerations': got object, want array"),
@@ -171,6 +174,30 @@ class MatrixTest(ChartTextTestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("requires kubeVersion: >=1.33.0", done.stderr)
         self.assertIn("1.32.9", done.stderr)
+
+    def test_without_a_cluster_to_ask_the_version_says_whether_pods_are_gated(self):
+        """As Argo CD, and whoever pipes `helm template` into kubectl. A list that names Pods is a cluster's own."""
+        policies = {"heddle-gang", "heddle-compute-domain"}
+        for version, listed, value, gated in (
+                ("1.35.2+k3s1", [], "auto", False), ("1.36.0-gke.5", [], "auto", True), ("1.37.0", [], "auto", True),
+                ("1.36.3", ["v1/Pod"], "auto", False), ("1.36.3", ["v1/Pod", POLICIES], "auto", True),
+                ("1.35.2", [], "always", True), ("1.35.2", ["v1/Pod", POLICIES], "auto", True),
+                ("1.36.3", [], "never", False), ("1.36.3", ["v1/Pod", POLICIES], "never", False)):
+            with self.subTest(version=version, listed=listed, value=value):
+                served = [word for one in listed for word in ("--api-versions", one)]
+                objects = objects_in(self.helm(
+                    "template", "heddle", CHART, "--namespace", NAMESPACE, "--kube-version", version, *served,
+                    values={"mutatingPolicies": value, "computeDomains": {"enabled": True}}).stdout)
+                self.assertEqual(names(objects, "MutatingAdmissionPolicy"), policies if gated else set())
+                self.assertEqual(names(objects, "MutatingAdmissionPolicyBinding"), policies if gated else set())
+                self.assertIn("heddle-control", names(objects, "FlowSchema"))
+
+    def test_a_cluster_that_does_not_serve_what_is_asked_for_is_refused_with_what_to_do(self):
+        done = self.helm("template", "heddle", CHART, "--kube-version", "1.35.2", "--api-versions", "v1/Pod",
+                         values={"mutatingPolicies": "always"}, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("this cluster (v1.35.2) serves no MutatingAdmissionPolicy", done.stderr)
+        self.assertIn("write auto and prepare each Job: kubectl heddle prepare -f job.yaml", done.stderr)
 
     def test_without_the_api_of_priority_and_fairness_nothing_else_is_missing(self):
         """Old defaults of helm's own are served by `helm template`, so it is turned off here."""
@@ -448,11 +475,12 @@ class OlderValuesTest(ChartTextTestCase):
     def test_a_false_and_a_zero_of_then_stay_so(self):
         old = yaml.safe_load((FIXTURES / "values-2026-11-23.yaml").read_text())
         chosen = merged(old, {"crds": {"keep": False}, "extender": {"preemption": {"enabled": False}},
-                              "operator": {"replicas": 0}, "agent": {"tolerations": [], "lossless": {"patienceSeconds": 0}}})
+                              "agent": {"tolerations": [], "lossless": {"enabled": True, "patienceSeconds": 0}}})
         self.assertEqual(self.render(chart=self.with_values(chosen)), self.render(chosen))
         objects = self.objects(chart=self.with_values(chosen))
-        self.assertEqual(named(objects, "Deployment", "heddle-operator")["spec"]["replicas"], 0)
-        self.assertNotIn("tolerations", pod_of(named(objects, "DaemonSet", "heddle-nodeagent"))["spec"])
+        agent = pod_of(named(objects, "DaemonSet", "heddle-nodeagent"))["spec"]
+        self.assertIn("--lossless-patience=0", agent["containers"][0]["command"])
+        self.assertNotIn("tolerations", agent)
 
     def test_what_a_person_took_out_stays_out(self):
         objects = self.objects({"operator": {"resources": {"requests": {"cpu": None}}}})
@@ -478,8 +506,10 @@ class WordsTest(ChartTextTestCase):
 
     def test_the_notes_say_the_next_command(self):
         for values, sentences in (
-                ({}, ["helm test heddle --namespace ml", "kubectl get nodetopologies", "kubectl heddle prepare -f job.yaml",
+                ({}, ["helm test heddle --namespace ml", "kubectl get nodetopologies", "heddle.dev/parallelism",
                       "kubectl label namespace ml --overwrite pod-security.kubernetes.io/enforce=privileged"]),
+                ({"mutatingPolicies": "never"}, ["mutatingPolicies is never, so Jobs are not gated by themselves",
+                                                 "kubectl heddle prepare -f job.yaml"]),
                 ({"mode": "observe"}, ["kubectl heddle observe", "--set mode=place"]),
                 ({"mode": "observe", "image": {"registry": "registry.example/ai"}},
                  ["out of registry.example/ai: where it has none, add --set scheduler.image.registry=registry.k8s.io"]),

@@ -113,6 +113,29 @@
 {{- end }}
 {{- end }}
 
+{{- /* None of them is no way to stop Heddle: what holds pods back would stay in force. */ -}}
+{{- define "heddle.checkReplicas" -}}
+{{- if .Values.components.run }}
+{{- if not (int .Values.operator.replicas) }}
+{{- fail "operator.replicas is 0, so nobody would tell which fabric the nodes make, or which of them is ill: write 1 or more" }}
+{{- end }}
+{{- if not (int .Values.scheduler.replicas) }}
+{{- if eq .Values.mode "place" }}
+{{- fail "scheduler.replicas is 0, so pods with GPUs in Heddle's namespaces would wait for ever: write 1 or more, mode: observe to leave them alone, or `helm uninstall`, which hands back what waits" }}
+{{- end }}
+{{- fail "scheduler.replicas is 0, so nobody would observe, since the observer's replicas are these: write 1 or more" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Where a cluster was asked. Else its API server says what it does not serve: docs/installing.md#with-argo-cd-or-flux. */ -}}
+{{- define "heddle.checkServed" -}}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
+{{- if and (eq .Values.mutatingPolicies "always") (.Capabilities.APIVersions.Has "v1/Pod") (not $served) }}
+{{- fail (printf "mutatingPolicies is always, and this cluster (%s) serves no MutatingAdmissionPolicy of admissionregistration.k8s.io/v1, which clusters do from Kubernetes 1.36 on: upgrade it, or write auto and prepare each Job: kubectl heddle prepare -f job.yaml | kubectl create -f -" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- end }}
+
 {{- /* Two servers of one pod on one port: the second would never start. */ -}}
 {{- define "heddle.checkPorts" -}}
 {{- $values := .Values }}

@@ -21,6 +21,16 @@ app.kubernetes.io/component: {{ . }}
 {{- trimSuffix "/" $registry }}/{{ .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default (regexReplaceAll "[-+].*$" .Capabilities.KubeVersion.Version "") }}
 {{- end }}
 
+{{- /* "true" where the policies that gate pods are rendered, else nothing. A cluster's own list, which Argo CD passes on, too,
+       names kinds, so it has v1/Pod; that of `helm template` names groups and versions, and says of a kind neither yes nor no. */ -}}
+{{- define "heddle.mutates" -}}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
+{{- $by_version := and (not (.Capabilities.APIVersions.Has "v1/Pod")) (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) }}
+{{- if or (eq .Values.mutatingPolicies "always") (and (eq .Values.mutatingPolicies "auto") (or $served $by_version)) -}}
+true
+{{- end }}
+{{- end }}
+
 {{- define "heddle.account" -}}
 system:serviceaccount:{{ .Release.Namespace }}:heddle-{{ .component }}
 {{- end }}
