@@ -14,6 +14,7 @@
 #include "cli/flags_commands.h"
 #include "cli/help_text.h"
 #include "cli/man_page.h"
+#include "cli/patience.h"
 #include "cli/typed_words.h"
 
 namespace heddle::cli {
@@ -60,6 +61,8 @@ void DefineProgram(CLI::App& app, Flags& flags, std::string& output) {
   app.fallthrough();
   app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  app.add_option("--request-timeout", flags.request_timeout,
+                 "Longest wait for an answer of the API server, as 5s or 2m; 0: an hour (default: 20s)");
   app.add_option(
       "-n,--namespace", flags.explain.ns,
       "Namespace (default: the context's; of status, observe and release: all; of record: Heddle's)");
@@ -213,6 +216,9 @@ Output VersionOf(Format format) {
 // Whether the words of a command that asks a cluster go together: who mistyped one is told so at once, and not that a
 // kubeconfig is missing first.
 base::Status WordsGoTogether(const Flags& flags) {
+  if (!flags.request_timeout.empty()) {
+    TRY(ParseRequestTimeout(flags.request_timeout));
+  }
   switch (flags.command) {
     case Command::kExplain:
       return CheckWords(flags.explain);

@@ -21,6 +21,7 @@
 #include "cli/lint.h"
 #include "cli/live_cluster.h"
 #include "cli/observed.h"
+#include "cli/patience.h"
 #include "cli/plan.h"
 #include "cli/prepare.h"
 #include "cli/read_path.h"
@@ -64,14 +65,13 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   flags.record.ns = flags.explain.ns;
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
   flags.check.ns = flags.bench.ns = flags.names.ns = flags.explain.ns;
-  flags.release.ns = flags.observed.ns;
-  flags.status.ns = flags.observed.ns;
+  flags.release.ns = flags.status.ns = flags.observed.ns;
+  std::string server = config->server;
   const auto wire = kube::MakeApiTransport(*std::move(config), clock);
+  cli::SayingTransport saying(*wire, clock, std::move(server), completes ? nullptr : cli::SayOnTerminal());
   kube::ServerClock server_clock(clock);  // what is old is old by the cluster's time
-  kube::ClockSettingTransport transport(*wire, clock, server_clock, [](std::string_view) {});
-  kube::ClientOptions options{.user_agent = "kubectl-heddle"};
-  if (completes) options.request_timeout = options.list_timeout = cli::kCompletionPatience;
-  kube::Client client(transport, clock, options);
+  kube::ClockSettingTransport transport(saying, clock, server_clock, [](std::string_view) {});
+  kube::Client client(transport, clock, cli::ClientOptionsOf(flags));
   if (completes) return cli::CompleteOfCluster(client, flags.names, {});
   if (flags.command == cli::Command::kStatus)
     return cli::RunStatus(client, server_clock, flags.status, look, {});

@@ -7,8 +7,10 @@ namespace heddle::cli {
 std::string NextStep(const base::Error& error) {
   using base::Code;
   switch (error.code) {
-    case Code::kUnavailable:
     case Code::kTimeout:
+      return "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig? "
+             "Where it is slow, --request-timeout 2m waits longer.";
+    case Code::kUnavailable:
       return "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
     case Code::kUnauthorized:
       return "Log in again; `kubectl auth whoami` shows who you are.";

@@ -52,7 +52,7 @@ while [ "$count" -gt 0 ]; do
       before=$word
       continue
       ;;
-    -n,* | --namespace,* | -o,* | --output,* | --topology,* | *,-*) ;;
+    -n,* | --namespace,* | -o,* | --output,* | --topology,* | --request-timeout,* | *,-*) ;;
     *)
       command=${command:-$word}
       case $command,$word in fabric,design) command='fabric design' ;; esac

@@ -89,6 +89,8 @@ TEST_F(Shim, AsksInYourNamespace) {
   EXPECT_EQ(Run("explain job/llama").out, Exec("[explain][job/llama][-n][team]"));
   EXPECT_EQ(Run("explain job/llama -n other").out, Exec("[explain][job/llama][-n][other]"));
   EXPECT_EQ(Run("-n other explain job/llama").out, Exec("[-n][other][explain][job/llama]"));
+  EXPECT_EQ(Run("--request-timeout 5s explain job/llama").out,
+            Exec("[--request-timeout][5s][explain][job/llama][-n][team]"));
 }
 
 TEST_F(Shim, HandsAFileIn) {
