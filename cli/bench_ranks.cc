@@ -125,7 +125,27 @@ struct NamedNodes {
   int gpus = 0;                       // of each
 };
 
-base::Result<NamedNodes> FindNodes(const std::vector<std::string>& names, const Grounds& grounds) {
+// By what was looked at: a cluster that is made up has no agents.
+base::Error NoNode(const BenchOptions& options, const Grounds& grounds, const std::string& name) {
+  if (AsksCluster(options)) {
+    return {
+        Code::kNotFound,
+        fmt::format("--nodes: no agent has reported a node {}; `kubectl heddle topology` lists those that "
+                    "there are",
+                    name),
+        std::nullopt};
+  }
+  std::vector<std::string> there;
+  for (const Ground& ground : grounds.fabrics) {
+    for (const auto& node : ground.fabric->nodes) there.push_back(node.node.name);
+  }
+  const char* given = options.ground.synthetic.empty() ? "--topology" : "--synthetic";
+  return {Code::kNotFound,
+          fmt::format("--nodes: {} has no node {}; it has {}", given, name, FirstNames(there)), std::nullopt};
+}
+
+base::Result<NamedNodes> FindNodes(const BenchOptions& options, const Grounds& grounds) {
+  const std::vector<std::string>& names = options.nodes;
   NamedNodes found;
   std::string first;
   for (const std::string& name : names) {
@@ -133,10 +153,7 @@ base::Result<NamedNodes> FindNodes(const std::vector<std::string>& names, const 
       return one.fabric->FindNode(name) != topology::kNone;
     });
     if (ground == grounds.fabrics.end()) {
-      return Fail(Code::kNotFound,
-                  fmt::format("--nodes: no agent has reported a node {}; `kubectl heddle topology` "
-                              "lists those that there are",
-                              name));
+      return Fail(NoNode(options, grounds, name));
     }
     const topology::NodeId id = ground->fabric->FindNode(name);
     const int gpus = int(ground->fabric->nodes[std::size_t(id)].node.gpus.size());
@@ -162,7 +179,7 @@ base::Result<NamedNodes> FindNodes(const std::vector<std::string>& names, const 
 
 // In the order that Heddle would give them: whoever has GPUs there now is gone by then.
 base::Result<BenchRanks> OfNodes(const BenchOptions& options, const Grounds& grounds) {
-  ASSIGN_OR_RETURN(const NamedNodes named, FindNodes(options.nodes, grounds));
+  ASSIGN_OR_RETURN(const NamedNodes named, FindNodes(options, grounds));
   const Ground& ground = *named.ground;
   const std::string subject =
       named.ids.size() == 1 ? "node " + options.nodes.front() : fmt::format("{} nodes", named.ids.size());

@@ -213,8 +213,8 @@ Output VersionOf(Format format) {
   return {.out = Printed(json, format)};
 }
 
-// Whether the words of a command that asks a cluster go together: who mistyped one is told so at once, and not that a
-// kubeconfig is missing first.
+// Whether the words of a command go together: who mistyped one is told so at once, and not that a kubeconfig or a
+// file is missing first.
 base::Status WordsGoTogether(const Flags& flags) {
   if (!flags.request_timeout.empty()) {
     TRY(ParseRequestTimeout(flags.request_timeout));
@@ -228,6 +228,8 @@ base::Status WordsGoTogether(const Flags& flags) {
       return CheckWords(flags.check);
     case Command::kBench:
       return CheckWords(flags.bench);
+    case Command::kPrepare:
+      return CheckWords(flags.prepare);
     case Command::kRelease:
       return CheckWords(flags.release);
     default:
@@ -271,6 +273,11 @@ CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
       line.instead = Refused(app, words, Sentence(app, words, error));
+      return line;
+    }
+    // The parser takes a mistyped command for none, and would show the help of all.
+    if (const std::string wrong = WrongWord(app, words); !wrong.empty()) {
+      line.instead = Refused(app, words, wrong);
       return line;
     }
     std::ostringstream out, err;

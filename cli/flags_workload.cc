@@ -151,7 +151,7 @@ void DefinePrepare(CLI::App& prepare, PrepareOptions& flags) {
       ->allow_extra_args(false);
   prepare
       .add_option("--gpu-resource", flags.gpu_resources,
-                  "What GPUs are called, as in the chart's managedResources (nvidia.com/gpu)")
+                  "What GPUs are called: nvidia.com/gpu, amd.com/gpu or heddle.dev/gpu (nvidia.com/gpu)")
       ->allow_extra_args(false);
   prepare.footer(kPrepareHelp);
 }

@@ -7,7 +7,9 @@
 
 #include "base/counted.h"
 #include "base/lower_case.h"
+#include "base/nearest_word.h"
 #include "cli/object_documents.h"
+#include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "crds/pod_annotations.h"
 #include "crds/pod_templates.h"
@@ -198,7 +200,20 @@ std::size_t PrepareTrainJobs(std::vector<Json>& objects, const std::vector<std::
 
 }  // namespace
 
+base::Status CheckWords(const PrepareOptions& options) {
+  for (const std::string& name : options.gpu_resources) {
+    if (crds::IsGpuResource(name)) continue;
+    return base::Fail(
+        base::Code::kInvalid,
+        fmt::format("--gpu-resource \"{}\": write {}, as it stands in a container's limits; Heddle "
+                    "takes nothing else for a GPU, and a gang that asks for it would wait for ever",
+                    name, base::OneOf({crds::kGpuResources.begin(), crds::kGpuResources.end()})));
+  }
+  return {};
+}
+
 Output Prepare(const PrepareOptions& options, const ReadFile& read, const OutputOptions& look) {
+  if (const base::Status known = CheckWords(options); !known) return Failure(known.error());
   std::vector<Json> objects;
   std::size_t changed = 0;
   for (const std::string& file : options.files) {

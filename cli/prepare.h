@@ -26,6 +26,9 @@ std::size_t PrepareObject(crds::Json& object, const std::vector<std::string>& gp
 std::size_t PrepareTrainJob(crds::Json& train_job, crds::Json& runtime,
                             const std::vector<std::string>& gpu_resources);
 
+// Whether Heddle takes all of gpu_resources for GPUs: a pod that it does not would be gated and wait for ever.
+[[nodiscard]] base::Status CheckWords(const PrepareOptions& options);
+
 // Prints every object of the files, changed or not, for `kubectl create -f -`: YAML documents, with -o json one List. A
 // TrainJob whose runtime is in none of them stays as it is, with a note; another note is for each annotation of a pod
 // template that Heddle will refuse (crds/pod_annotations.h).

@@ -292,7 +292,11 @@ TEST_F(BenchOffline, SaysWhatIsWrongInSentences) {
               HasSubstr("there is no gang of job/nobody: there are gang/llama"));
   EXPECT_THAT(error({.target = "llama/x", .image = "x"}), HasSubstr("names nothing that makes a gang"));
   EXPECT_THAT(error({.target = "job/llama", .ns = "dev", .image = "x"}), HasSubstr("in namespace dev"));
-  EXPECT_THAT(error({.nodes = {"node-99"}, .image = "x"}), HasSubstr("no agent has reported a node node-99"));
+  EXPECT_THAT(error({.nodes = {"node-99"}, .image = "x"}),
+              HasSubstr("--nodes: --topology has no node node-99; it has node-"));
+  BenchOptions made_up{.nodes = {"gpu-001"}, .image = "x"};
+  made_up.ground.synthetic = kCluster;
+  EXPECT_THAT(error(made_up), HasSubstr("--nodes: --synthetic has no node gpu-001; it has node-"));
   EXPECT_THAT(error({.nodes = {"node-00", "node-00"}, .image = "x"}), HasSubstr("node-00 stands twice"));
   EXPECT_THAT(error({.target = "job/llama", .image = "x", .gpu_resource = "amd.com/gpu"}),
               HasSubstr("--gpu-resource"));
@@ -351,6 +355,11 @@ TEST_F(BenchInACluster, TakesNodes) {
   const Output output = Run({.nodes = {"node-02", "node-03"}});
   EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
   EXPECT_THAT(output.out, HasSubstr("- node-02\n"));
+}
+
+TEST_F(BenchInACluster, SaysOfANodeThatNoAgentReportedIt) {
+  EXPECT_THAT(Run({.nodes = {"gpu-001"}}).err,
+              HasSubstr("--nodes: no agent has reported a node gpu-001; `kubectl heddle topology` lists"));
 }
 
 TEST_F(BenchInACluster, SaysThatHeddleIsNotThere) {

@@ -280,6 +280,24 @@ TEST(Flags, ExplainThemselvesBehindHelpToo) {
   EXPECT_THAT(ErrorOf({"help", "fabric", "desing"}), HasSubstr("did you mean design?"));
 }
 
+TEST(Flags, NameAWrongWordBeforeHelpAsTheyDoWithoutIt) {
+  for (const std::vector<const char*>& wrong :
+       std::vector<std::vector<const char*>>{{"statsu"},
+                                             {"fabric", "desing"},
+                                             {"switch", "rendr"},
+                                             {"status", "--al"},
+                                             {"topology", "a", "b"}}) {
+    const std::string without = ErrorOf(wrong);
+    for (const char* help : {"--help", "-h"}) {
+      std::vector<const char*> words = wrong;
+      words.push_back(help);
+      EXPECT_EQ(ErrorOf(words), without) << wrong.front();
+    }
+  }
+  EXPECT_THAT(ErrorOf({"--help", "statsu"}), HasSubstr("did you mean status?"));
+  EXPECT_EQ(Read({"status", "-n", "train", "-o", "json", "--help"}).instead->exit_code, Output::kOk);
+}
+
 // Who mistyped a word is not sent to mend a kubeconfig first.
 TEST(Flags, AreCheckedBeforeAClusterIsAsked) {
   EXPECT_THAT(ErrorOf({"explain", "foo/bar"}), HasSubstr("\"foo/bar\" names nothing that makes a gang"));
@@ -294,6 +312,10 @@ TEST(Flags, AreCheckedBeforeAClusterIsAsked) {
               HasSubstr("--gpus-per-node: write a number"));
   EXPECT_THAT(ErrorOf({"observe", "--last", "0"}), HasSubstr("--last and --days count from 1"));
   EXPECT_THAT(ErrorOf({"release"}), HasSubstr("say --all"));
+  EXPECT_THAT(ErrorOf({"prepare", "-f", "/nowhere", "--gpu-resource", "gpu"}),
+              HasSubstr("--gpu-resource \"gpu\": write amd.com/gpu, heddle.dev/gpu or nvidia.com/gpu, as it "
+                        "stands in a container's limits"));
+  EXPECT_FALSE(Read({"prepare", "-f", "/nowhere", "--gpu-resource", "amd.com/gpu"}).instead);
 }
 
 TEST(Flags, SayWhichVersionThisIs) {
