@@ -61,6 +61,25 @@ void MergeNamed(const YAML::Node& file, const char* list, const char* field, con
   }
 }
 
+// What is read in a kubeconfig's place: a page that wants a login, a note, a manifest. Of an empty one kubectl says
+// nothing either. Only what it is, never what it says: the text may hold tokens.
+base::Status IsKubeconfig(const std::string& path, const YAML::Node& file) {
+  if (file.IsNull()) return {};
+  for (const char* part : {"current-context", "contexts", "clusters", "users"}) {
+    if (Child(file, part)) return {};
+  }
+  if (Scalar(file, "kind") == "Config") return {};
+  return Fail(Code::kInvalid,
+              fmt::format("{} is no kubeconfig: it names no cluster, context or user; take the file "
+                          "that `kubectl` uses",
+                          path));
+}
+
+bool IsWebPage(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return start != std::string_view::npos && text[start] == '<';
+}
+
 Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist,
                           const base::FileTree& root) {
   Merged merged;
@@ -69,8 +88,15 @@ Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist
     if (!text && text.error().code == Code::kNotFound && !must_exist) continue;
     if (!text) return Fail(text.error().In("read the kubeconfig " + path));
     merged.files.push_back(path);
+    if (IsWebPage(*text)) {
+      return Fail(Code::kInvalid,
+                  fmt::format("{} is a web page and no kubeconfig: what it was fetched from wanted a "
+                              "login, perhaps; fetch the file anew",
+                              path));
+    }
     try {
       const YAML::Node file = YAML::Load(*text);
+      TRY(IsKubeconfig(path, file));
       const std::string folder = std::filesystem::path(path).parent_path().string();
       MergeNamed(file, "clusters", "cluster", folder, merged.clusters);
       MergeNamed(file, "users", "user", folder, merged.users);
@@ -78,7 +104,8 @@ Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist
       if (merged.current_context.empty()) merged.current_context = Scalar(file, "current-context");
     } catch (const YAML::Exception& failure) {
       // Only where, never what: the text holds tokens.
-      return Fail(Code::kInvalid, fmt::format("{} is no YAML, line {}", path, failure.mark.line + 1));
+      return Fail(Code::kInvalid,
+                  fmt::format("{} is no kubeconfig: it is no YAML, line {}", path, failure.mark.line + 1));
     }
   }
   if (!merged.files.empty()) return merged;
@@ -211,6 +238,8 @@ std::string ContextsText(const Merged& merged) {
 Result<ClientConfig> Assemble(const Merged& merged, const ConfigSources& sources, const base::FileTree& root,
                               base::Clock& clock) {
   const std::string name = sources.context.empty() ? merged.current_context : sources.context;
+  if (merged.contexts.empty())
+    return Fail(Code::kInvalid, merged.Title() + " has no contexts; take the file that `kubectl` uses");
   if (name.empty())
     return Fail(Code::kInvalid, merged.Title() + " names no current-context; give --context NAME");
   if (!merged.contexts.contains(name))

@@ -154,6 +154,32 @@ TEST_F(ConfigTest, SurvivesFilesThatAreNoConfigAndQuotesNothingOfThem) {
   EXPECT_EQ(odd.error().message, "the kubeconfig's user \"u\" is not a mapping");
 }
 
+TEST_F(ConfigTest, SaysOfWhatIsNoKubeconfigWhatItIsAndNotToNameAContext) {
+  for (const char* text : {"Ask Ada for the file.\n", "- a\n- b\n", "kind: Job\nmetadata: {name: s3cret}\n",
+                           "token: s3cret\n"}) {
+    files_.Write("a", text);
+    EXPECT_EQ(LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_).error().message,
+              "/a is no kubeconfig: it names no cluster, context or user; take the file that `kubectl` uses")
+        << text;
+  }
+  for (const char* text : {"<!DOCTYPE html>\n<html><body>Log in: please</body></html>\n", "\n <html>\n"}) {
+    files_.Write("a", text);
+    EXPECT_THAT(LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_).error().message,
+                testing::StartsWith("/a is a web page and no kubeconfig: "))
+        << text;
+  }
+  files_.Write("a", "Note: this: is prose\n");
+  EXPECT_EQ(LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_).error().message,
+            "/a is no kubeconfig: it is no YAML, line 1");
+  // Empty ones stand where `kubectl config` has not written yet.
+  files_.Write("a", "");
+  EXPECT_EQ(LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_).error().message,
+            "the kubeconfig /a has no contexts; take the file that `kubectl` uses");
+  files_.Write("c", "apiVersion: v1\nkind: Config\n");
+  files_.Write("b", File("token: t"));
+  EXPECT_TRUE(LoadKubeconfig({.kubeconfig_env = "/a:/c:/b"}, files_, clock_));
+}
+
 TEST_F(ConfigTest, ReadsATokenFileOnceAMinute) {
   files_.Write("run/token", "one\n");
   const auto config = Load("tokenFile: /run/token");
