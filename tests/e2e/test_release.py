@@ -4,12 +4,14 @@ becomes of the training that runs meanwhile. The bed is that of release_bed.py."
 import json
 import os
 import subprocess
+from datetime import UTC, datetime
 
 import pod_network
 from bed import REPOSITORY, path
 from bed.heddle import CHART
 from bed.process import run
 from bed.testing import bound_to, is_running, options
+from chart_text import FIXTURES
 from release_bed import CLUSTER, GPU_TAINT, NEXT, RDMA, REAL, SYSTEM, TEAM, ReleaseBed
 from scenario import condition, gang_of
 from test_device_plugin import BUSYBOX, LOOK
@@ -89,7 +91,9 @@ class Release(ReleaseBed):
     # The story
 
     def test_from_install_to_uninstall(self):
-        self.install()
+        early = self.install_an_older_chart()
+        self.upgrade_to_this_chart(early)
+        self.offer_nics()
         self.ask_helm_whether_it_works()
         running = self.place_a_job()
         self.look_into_the_real_pod(running)
@@ -100,20 +104,38 @@ class Release(ReleaseBed):
         self.nothing_was_forbidden()  # a daemon that ends after its rights did is told so
         self.uninstall(running)
 
-    def install(self):
-        tag = run(["sed", "-n", "s/^appVersion: *//p", CHART / "Chart.yaml"]).stdout.strip()
-        self.tag = tag
-        said = self.helm("install", "heddle", CHART, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m",
-                         stdin=json.dumps(self.values() | {"cli": {"enabled": True}}))
-        self.assertIn("kubectl label namespace", said)
-        self.wait_rolled_out(tag)
-        self.say("installed: every pod of the chart is Ready")
-        for pod in self.heddle_pods("operator") + self.heddle_pods("scheduler"):
-            self.assertEqual(bound_to(pod), REAL)
-        self.assertIn(pod_network.ClusterDns.NAME, self.dns.asked, "kube-scheduler found the API server by its name")
+    def install_an_older_chart(self):
+        """The newest that is recorded, with today's images, as those of then are not kept; returns a pod of a gang on it."""
+        self.tag = run(["sed", "-n", "s/^appVersion: *//p", CHART / "Chart.yaml"]).stdout.strip()
+        older = max(FIXTURES.glob("heddle-*.tgz"))
+        self.helm("install", "heddle", older, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m",
+                  stdin=json.dumps(self.values() | {"image": {"tag": NEXT}}))
+        self.wait_rolled_out(NEXT)
         self.start_fake_agents()
         self.heddle.wait_published([node.name for node in CLUSTER.nodes])
         self.plane.create_namespace(TEAM, {"heddle.dev/scope": "enabled"})
+        other = training_job("other", 1, "tp=8")
+        other["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": CLUSTER.nodes[3].name}
+        pod, = self.wait_running(self.submit(other), 1)
+        self.say(f"installed {older.name}: every pod of it is Ready, and a gang runs")
+        return pod
+
+    def upgrade_to_this_chart(self, running):
+        gang = gang_of(self.plane, TEAM, "other")["metadata"]["uid"]
+        said = self.helm("upgrade", "heddle", CHART, "--reset-then-reuse-values", "--set",
+                         f"image.tag={self.tag},cli.enabled=true", "--wait", "--timeout", "5m")
+        self.assertIn("kubectl label namespace", said)
+        self.wait_rolled_out(self.tag)
+        # From here on the daemons have the rights that they ask for, which the older chart did not know of.
+        self.upgraded = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        self.assert_untouched(running)
+        self.assertEqual(gang_of(self.plane, TEAM, "other")["metadata"]["uid"], gang)
+        self.say("upgraded to this chart: every pod of it is Ready, and the gang from before goes on")
+        for pod in self.heddle_pods("operator") + self.heddle_pods("scheduler"):
+            self.assertEqual(bound_to(pod), REAL)
+        self.assertIn(pod_network.ClusterDns.NAME, self.dns.asked, "kube-scheduler found the API server by its name")
+
+    def offer_nics(self):
         # As a person would have the NICs in the pods.
         self.plane.rest.create(path("rdmadevicepolicies"), {
             "apiVersion": "heddle.dev/v1alpha1", "kind": "RdmaDevicePolicy", "metadata": {"name": "whole-nodes"},
@@ -142,10 +164,8 @@ class Release(ReleaseBed):
             pod["metadata"]["name"] for pod in self.heddle_pods(word)]
 
     def place_a_job(self):
-        """With node-03 taken, node-00 and node-01 are the only two whole servers on one set of leaves."""
-        other = training_job("other", 1, "tp=8")
-        other["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": CLUSTER.nodes[3].name}
-        self.wait_running(self.submit(other), 1)
+        """With node-03 taken since before the upgrade, node-00 and node-01 are the only two whole servers on one set of
+        leaves."""
         pods = self.wait_running(self.submit(training_job("train", 2, "tp=8,dp=2")), 2)
         self.assertEqual({bound_to(pod) for pod in pods}, {node.name for node in CLUSTER.nodes[:2]})
         self.assertEqual([pod["metadata"]["annotations"]["heddle.dev/rank"] for pod in pods], ["0", "1"])
@@ -231,7 +251,7 @@ class Release(ReleaseBed):
         self.say("a new gang was placed by who came after")
 
     def roll_back(self, running):
-        self.helm("rollback", "heddle", "1", "--wait", "--timeout", "5m")
+        self.helm("rollback", "heddle", "2", "--wait", "--timeout", "5m")
         self.wait_rolled_out(self.tag)
         self.assert_untouched(running)
         # Those that came after know which Lease is theirs.
@@ -271,5 +291,5 @@ class Release(ReleaseBed):
 
     def nothing_was_forbidden(self):
         for account in ACCOUNTS:
-            forbidden = self.plane.audit(user=account, code=403)
+            forbidden = [event for event in self.plane.audit(user=account, code=403) if event["time"] > self.upgraded]
             self.assertEqual([(event["verb"], event["uri"]) for event in forbidden], [])
