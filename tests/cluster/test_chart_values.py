@@ -546,6 +546,18 @@ class WordsTest(ChartTextTestCase):
         self.assertGreater(len(named), 100, "the values are not found any more")
         self.assertEqual([one for one in named if not has_value(DEFAULTS, one[1].split("."))], [])
 
+    def test_what_is_given_to_argo_cd_and_flux_is_taken_by_the_chart(self):
+        section = INSTALLING.read_text().partition("## With Argo CD or Flux\n")[2].partition("\n## ")[0]
+        objects = [one for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL) for one in objects_in(block)]
+        application, = (one for one in objects if one["kind"] == "Application")
+        release, = (one for one in objects if one["kind"] == "HelmRelease")
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+        source, chart = application["spec"]["source"], release["spec"]["chart"]["spec"]
+        self.assertEqual([source["targetRevision"], chart["version"]], [version, version])
+        self.assertEqual([source["helm"]["releaseName"], release["spec"]["releaseName"]], ["heddle", "heddle"])
+        for values in (source["helm"]["valuesObject"], release["spec"]["values"]):
+            self.assertIn('image: "registry.example/ai/heddle:', self.render(values))
+
     def test_every_value_is_explained(self):
         self.assertEqual([value.path for value in values_in(VALUES.read_text()) if not value.comment], [])
 
