@@ -285,6 +285,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   kube::EventRecorder recorder(client, clock, random.Fork(), RecorderOf(options));
   Teller teller(recorder, metrics, options);
   Lossless* lossless = nullptr;
+  Devices* wished = nullptr;
   PublisherOptions publishing;
   publishing.node = options.node;
   publishing.jitter = options.publish_jitter;
@@ -298,9 +299,10 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     if (own) teller.Learn(own->object.spec.labels);
     if (has_status) teller.Restore(own->object.status);
     if (has_status) lossless->Restore(own->object.status);
+    if (has_status && wished != nullptr)
+      (*wished)->Restore(own->object.status.devices, own->object.status.boot_id);
     monitor.Restore(has_status ? own->object.status : crds::NodeTopologyStatus());
   };
-  Devices* wished = nullptr;
   publishing.on_change = [&](const kube::Json& object) {
     // Of what a newer operator wrote each entry is taken that can be, and one that cannot is refused by itself.
     const auto own = crds::OwnNodeTopologyFromJson(object);
@@ -333,8 +335,9 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     LogObservation(options, before, *sight);
     teller.Look(*sight);
     metrics.Saw(sight);
-    publisher.Offer(sight->seen);
+    // The devices first: what is published of the first look must not be without them.
     if (devices) (*devices)->Look(sight->seen);
+    publisher.Offer(sight->seen);
     qos.Saw(*sight);
     before = sight;
   };

@@ -8,6 +8,7 @@
 #include "crds/keys.h"
 #include "crds/rdma_pod.h"
 #include "nodeagent/devices/nccl_conf.h"
+#include "nodeagent/grants/grant_watch.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -63,6 +64,9 @@ NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::
           [this](const std::map<std::string, Standing>& standings) {
             const std::lock_guard lock(mutex_);
             standings_ = standings;
+            for (const auto& [resource, standing] : standings) {
+              if (!standing.settling) before_.erase(resource);
+            }
             Publish();
           }) {
   const std::lock_guard lock(mutex_);
@@ -71,6 +75,16 @@ NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::
   // What an agent before this one wrote is good until this one has looked, which may take a driver's minute.
   if (folder_.written()) facts_.nccl.folder = folder_.path();
   Offer();
+}
+
+void NodeDevices::Restore(std::vector<crds::DeviceReport> reports, std::string boot_id) {
+  const std::lock_guard lock(mutex_);
+  before_.clear();
+  for (crds::DeviceReport& report : reports) {
+    std::string resource = report.resource;
+    before_.emplace(std::move(resource), std::move(report));
+  }
+  before_boot_ = std::move(boot_id);
 }
 
 void NodeDevices::Look(const Observation& seen) {
@@ -108,6 +122,7 @@ void NodeDevices::Hear(GrantReadings& readings) {
   const std::lock_guard lock(mutex_);
   NameOwn(offers_, readings);
   if (readings.state != GrantsState::kRead) return;
+  heard_ = true;
   facts_.allocatable = readings.allocatable;
   Compare(readings);
   if (seen_) grants_ = JoinGrants(readings, seen_->node).grants;
@@ -225,17 +240,50 @@ void NodeDevices::Offer() {
   Publish();
 }
 
+const crds::DeviceReport* NodeDevices::Before(const nodeagent::Offer& offer) const {
+  const auto report = before_.find(offer.resource);
+  // What ran before a reboot need not run after it.
+  const bool holds = report != before_.end() && report->second.policy == offer.policy &&
+                     report->second.generation == offer.generation && seen_ && !before_boot_.empty() &&
+                     seen_->boot_id == before_boot_;
+  return holds ? &report->second : nullptr;
+}
+
+crds::DeviceReport NodeDevices::ReportOfElsewhere(const nodeagent::Offer& offer) const {
+  if (heard_) return ReportOfOther(offer, facts_.allocatable);
+  const crds::DeviceReport* before = options_.kubelet == nullptr ? nullptr : Before(offer);
+  if (before != nullptr && before->state == crds::DeviceState::kElsewhere && before->healthy > 0)
+    return *before;
+  const auto within = std::chrono::duration_cast<std::chrono::seconds>(GrantWatchOptions().interval);
+  return ReportOfOther(
+      offer, std::nullopt,
+      options_.kubelet == nullptr
+          ? "this agent asks no kubelet (--pod-resources)"
+          : fmt::format("the kubelet has not answered this agent yet; it is asked again within {} s "
+                        "(condition GrantsKnown)",
+                        within.count()));
+}
+
+crds::DeviceReport NodeDevices::ReportOfOwn(const nodeagent::Offer& offer) const {
+  const auto standing = standings_.find(offer.resource);
+  const bool asked = standing != standings_.end();
+  if (asked && standing->second.taken) return ReportOf(offer, crds::DeviceState::kOffered, "");
+  const crds::DeviceReport* before = !asked || standing->second.settling ? Before(offer) : nullptr;
+  if (before != nullptr && before->state == crds::DeviceState::kOffered)
+    return ReportOf(offer, crds::DeviceState::kOffered, "");
+  return ReportOf(offer, crds::DeviceState::kPending,
+                  asked ? standing->second.reason : "the kubelet has not been asked yet");
+}
+
 void NodeDevices::Publish() {
   DeviceNews news;
   for (const nodeagent::Offer& offer : offers_) {
     if (offer.resource == crds::keys::kFabricResource && offer.policy.empty() && &offer == offers_.data())
       continue;
     if (offer.state == crds::DeviceState::kElsewhere) {
-      news.reports.push_back(ReportOfOther(offer, facts_.allocatable));
+      news.reports.push_back(ReportOfElsewhere(offer));
       continue;
     }
-    const auto standing = standings_.find(offer.resource);
-    const bool taken = standing != standings_.end() && standing->second.taken;
     if (const auto other = elsewhere_.find(offer.resource); other != elsewhere_.end() && offer.offered()) {
       news.reports.push_back(ReportOf(
           offer, crds::DeviceState::kElsewhere,
@@ -245,9 +293,7 @@ void NodeDevices::Publish() {
       news.reports.back().healthy = 0;
       continue;
     }
-    news.reports.push_back(ReportOf(
-        offer, taken ? crds::DeviceState::kOffered : crds::DeviceState::kPending,
-        standing == standings_.end() ? "the kubelet has not been asked yet" : standing->second.reason));
+    news.reports.push_back(ReportOfOwn(offer));
   }
   if (seen_) news.conditions.push_back(NcclCondition());
   if (options_.pods) JudgePods(news.conditions);

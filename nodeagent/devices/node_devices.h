@@ -63,6 +63,9 @@ class NodeDevices {
   NodeDevices(const base::FileTree& files, base::Clock& clock, base::Random random,
               NodeDevicesOptions options, std::function<void(const DeviceNews&)> on_news);
 
+  // What an agent before this one published. In the same run of the machine its word holds until the kubelet has been
+  // heard: an agent that starts again is no news of what the kubelet has. Comes before the first Wish, if at all.
+  void Restore(std::vector<crds::DeviceReport> reports, std::string boot_id);
   void Look(const Observation& seen);
   void Wish(std::vector<crds::DeviceWish> devices, std::vector<crds::LosslessWish> lossless);
   // What the ports were read back as: only then NCCL is told how data is marked.
@@ -86,11 +89,15 @@ class NodeDevices {
  private:
   void Offer();  // under the lock
   void Compare(
-      const GrantReadings& readings);     // under the lock: what is offered with what the kubelet can give
-  void WriteNccl();                       // under the lock
-  void Publish();                         // under the lock
-  crds::Condition NcclCondition() const;  // under the lock
-  void JudgePods(std::vector<crds::Condition>& conditions) const;  // under the lock
+      const GrantReadings& readings);  // under the lock: what is offered with what the kubelet can give
+  void WriteNccl();                    // under the lock
+  void Publish();                      // under the lock
+  // Under the lock: the published report of an offer that is still to be heard of; null = there is none.
+  const crds::DeviceReport* Before(const nodeagent::Offer& offer) const;
+  crds::DeviceReport ReportOfElsewhere(const nodeagent::Offer& offer) const;  // under the lock
+  crds::DeviceReport ReportOfOwn(const nodeagent::Offer& offer) const;        // under the lock
+  crds::Condition NcclCondition() const;                                      // under the lock
+  void JudgePods(std::vector<crds::Condition>& conditions) const;             // under the lock
   std::vector<std::string> Prefer(const nodeagent::Offer& offer, const PreferenceQuestion& question);
 
   const base::FileTree& files_;
@@ -118,6 +125,10 @@ class NodeDevices {
   std::set<std::string> missing_;  // resources that the kubelet took and cannot give, as heard last
   std::map<std::string, std::string> elsewhere_;  // the same, heard twice in a row
   std::vector<crds::Grant> grants_;
+  bool heard_ = false;  // the kubelet has said once what it can give
+  // By resource, until the kubelet was asked for it.
+  std::map<std::string, crds::DeviceReport> before_;
+  std::string before_boot_;
   std::optional<DeviceNews> news_;
 
   Plugins plugins_;  // last: its callbacks use the rest

@@ -334,8 +334,8 @@ crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_v
   return report;
 }
 
-crds::DeviceReport ReportOfOther(const Offer& offer,
-                                 const std::optional<std::vector<DeviceSet>>& allocatable) {
+crds::DeviceReport ReportOfOther(const Offer& offer, const std::optional<std::vector<DeviceSet>>& allocatable,
+                                 std::string_view unheard) {
   crds::DeviceReport report = ReportOf(offer, DeviceState::kElsewhere, "");
   std::size_t listed = 0;
   if (allocatable) {
@@ -348,8 +348,9 @@ crds::DeviceReport ReportOfOther(const Offer& offer,
   report.state = DeviceState::kPending;
   report.reason =
       fmt::format("{}, and {}", offer.reason,
-                  allocatable ? "the kubelet lists no device of it"
-                              : "the kubelet does not say what it can give (GetAllocatableResources)");
+                  allocatable        ? "the kubelet lists no device of it"
+                  : !unheard.empty() ? unheard
+                                     : "the kubelet does not say what it can give (GetAllocatableResources)");
   return report;
 }
 

@@ -109,9 +109,10 @@ crds::DeviceReport ReportOf(const Offer& offer, crds::DeviceState state, std::st
 
 // The report of an offer that is another plugin's (kElsewhere), by what the kubelet can give: kPending until that has a
 // device of the resource, then kElsewhere with as many as it lists. Of k8s-rdma-shared-dev-plugin those are shares.
-// `allocatable`: nothing = it is not known, and so nobody says that the plugin runs.
-crds::DeviceReport ReportOfOther(const Offer& offer,
-                                 const std::optional<std::vector<DeviceSet>>& allocatable);
+// `allocatable`: nothing = it is not known, and so nobody says that the plugin runs. `unheard`: why not, as a part of a
+// sentence, where this agent has no answer of the kubelet yet.
+crds::DeviceReport ReportOfOther(const Offer& offer, const std::optional<std::vector<DeviceSet>>& allocatable,
+                                 std::string_view unheard = {});
 
 // Of resources that are offered and of which the kubelet can give a device that is not ours: that device. Then another
 // plugin has the same resource, and the kubelet takes whichever spoke last.

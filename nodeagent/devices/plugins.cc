@@ -205,7 +205,7 @@ void Plugins::Pass(Folder& folder, const std::stop_token& stop) {
       Serve(plugin, resource, offer);
       Settle(plugin, resource, kubelet, stop);
       const bool taken = !plugin.kubelet.empty() && plugin.endpoint && plugin.endpoint->streams() > 0;
-      standings[resource] = {taken, taken ? std::string() : plugin.reason};
+      standings[resource] = {taken, taken ? std::string() : plugin.reason, !taken && !plugin.kubelet.empty()};
       if (!taken && plugin.next_try > clock_.Now()) wait = std::min(wait, plugin.next_try - clock_.Now());
       if (!taken && !plugin.kubelet.empty()) wait = std::min(wait, options_.patience);
     }

@@ -41,6 +41,8 @@ struct PluginsOptions {
 struct Standing {
   bool taken = false;  // the kubelet took it and listens
   std::string reason;  // why not, as a sentence; empty while taken
+  // The kubelet took it a moment ago and may yet ask for its devices (PluginsOptions::patience).
+  bool settling = false;
   friend bool operator==(const Standing&, const Standing&) = default;
 };
 

@@ -176,13 +176,15 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
   {
     const std::lock_guard lock(mutex_);
     first = !std::exchange(seen_object_, true);
-    queue_.AddAfter(options_.node, Wait());
   }
   if (first && options_.on_object) {
     const auto owner = kube::ControllerOwner(*current);
     options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
   }
   if (options_.on_change) options_.on_change(*current);
+  // Only now: what they make others offer belongs in the same write.
+  const std::lock_guard lock(mutex_);
+  queue_.AddAfter(options_.node, Wait());
 }
 
 void Publisher::Run(std::stop_token stop) {

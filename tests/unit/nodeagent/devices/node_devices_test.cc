@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -75,6 +76,7 @@ class NodeDevicesTest : public testing::Test {
         std::make_unique<NodeDevices>(files_, clock_, base::Random(3), options, [this](const auto& news) {
           const std::lock_guard lock(mutex_);
           news_ = news;
+          for (const crds::DeviceReport& report : news.reports) states_.insert(report.state);
           changed_.notify_all();
         });
     thread_ = std::jthread([this](std::stop_token stop) { devices_->Run(std::move(stop)); });
@@ -136,6 +138,7 @@ class NodeDevicesTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   DeviceNews news_;
+  std::set<crds::DeviceState> states_;  // of any report so far
   std::vector<kube::ObjectPtr> pods_;
   std::vector<std::string> doubts_;
   std::unique_ptr<NodeDevices> devices_;
@@ -369,6 +372,69 @@ TEST_F(NodeDevicesTest, SaysOfAnotherPluginsResourceWhatTheKubeletHas) {
   devices.Hear(readings);
   EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 0)) << "its plugin went";
   EXPECT_EQ(kubelet_.registrations(kResource), 0);
+}
+
+TEST_F(NodeDevicesTest, AnAgentThatStartsAgainKeepsWhatWasSaidOfAnotherPluginUntilTheKubeletAnswers) {
+  seen_.boot_id = "boot-1";
+  NodeDevices& devices = Start();
+  crds::DeviceWish wish = Nics();
+  wish.plugin = crds::DevicePlugin::kRdmaShared;
+  devices.Restore({{kResource, "all", 4, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 2, 2}},
+                  "boot-1");
+  devices.Wish({wish}, {});
+  devices.Look(seen_);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kElsewhere, 2));
+  GrantReadings readings;
+  readings.state = GrantsState::kNoAnswer;
+  devices.Hear(readings);
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_THAT(states_, ElementsAre(crds::DeviceState::kElsewhere)) << "the policy would go Waiting";
+  }
+  readings.state = GrantsState::kRead;
+  readings.allocatable = std::vector<DeviceSet>();
+  devices.Hear(readings);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 0)) << "the kubelet knows better";
+}
+
+TEST_F(NodeDevicesTest, WhatWasSaidBeforeARebootOrOfAnotherGenerationOfThePolicyIsNotKept) {
+  seen_.boot_id = "boot-2";
+  NodeDevices& devices = Start();
+  crds::DeviceWish wish = Nics();
+  wish.plugin = crds::DevicePlugin::kRdmaShared;
+  crds::DeviceReport report{kResource, "all", 4, crds::DeviceState::kElsewhere, "its plugin is RdmaShared",
+                            2,         2};
+  devices.Restore({report}, "boot-1");
+  devices.Wish({wish}, {});
+  devices.Look(seen_);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 0));
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(news_.reports[0].reason,
+              "its plugin is RdmaShared, and the kubelet has not answered this agent yet; it is asked again "
+              "within 30 s (condition GrantsKnown)");
+  }
+  report.generation = 3;
+  devices.Restore({report}, "boot-2");
+  devices.Wish({wish}, {});
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(states_, ElementsAre(crds::DeviceState::kPending));
+}
+
+TEST_F(NodeDevicesTest, AnAgentThatStartsAgainStaysOfferedWhileTheKubeletIsBeingAsked) {
+  seen_.boot_id = "boot-1";
+  NodeDevices& devices = Start();
+  devices.Restore({{kResource, "all", 4, crds::DeviceState::kOffered, "", 8, 8}}, "boot-1");
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));
+  ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_THAT(states_, ElementsAre(crds::DeviceState::kOffered)) << "the policy would go Waiting";
+  }
+  kubelet_.Stop();
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 8)) << "what was said before holds no longer";
 }
 
 TEST_F(NodeDevicesTest, OffersAnewWhatTheKubeletTookAndDoesNotHave) {

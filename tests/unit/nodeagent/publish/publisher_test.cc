@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
 
 #include "nodeagent/health/conditions.h"
@@ -138,6 +139,30 @@ TEST_F(PublisherTest, PublishesAgainWhenTheMachineChanges) {
   Settle();
   EXPECT_EQ(server_.writes().size(), 2u);
   EXPECT_EQ(Status()["summary"]["rails"], "7/8");
+}
+
+// Else a policy would wait for reports at each start of an agent.
+TEST_F(PublisherTest, TheFirstWriteHasWhatTheSpecMakesOfTheDevices) {
+  std::atomic<bool> early = false;
+  PublisherOptions options;
+  options.node = "node-1";
+  options.jitter = seconds(0);
+  options.on_change = [&](const Json& /*object*/) {
+    if (publisher_->writes() == 0 && publisher_->RunOnce({})) early = true;
+    DeviceNews news;
+    news.reports = {{"rdma/hca", "all", 3, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 3, 3}};
+    publisher_->Offer(news);
+  };
+  publisher_ = std::make_unique<Publisher>(client_, clock_, base::Random(1), std::move(options));
+  publisher_->Offer(Seen(node_));
+  while (publisher_->RunOnce({})) {
+  }
+  watcher_ = std::jthread([this](std::stop_token stop) { publisher_->Watch(std::move(stop)); });
+  ASSERT_TRUE(server_.WaitForStreams(1));
+  MakeObject();
+  ASSERT_TRUE(Until([&] { return publisher_->published() && Status().contains("devices"); }));
+  EXPECT_FALSE(early) << "published before the spec was told";
+  EXPECT_EQ(publisher_->writes(), 1U);
 }
 
 TEST_F(PublisherTest, AsksNothingUntilTheOperatorMadeTheObjectAndSaysSoOnce) {
