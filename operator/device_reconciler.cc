@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "crds/node_topology.h"
+#include "operator/cut_text.h"
 #include "operator/resources.h"
 
 namespace heddle::operators {
@@ -26,6 +27,7 @@ kube::Json StatusOf(const crds::RdmaDevicePolicyStatus& status) {
 }
 
 constexpr std::string_view kNotRun = "PluginNotRun";
+constexpr std::size_t kLongestWhy = 800;  // of a message of 1024, whose end says what to do
 
 // Of a policy whose plugin's objects cannot be made, whatever its nodes say: without them nothing will come of it.
 void SayNotRun(const crds::RdmaDevicePolicy& policy, const base::Error& why, base::WallTime now,
@@ -37,9 +39,7 @@ void SayNotRun(const crds::RdmaDevicePolicy& policy, const base::Error& why, bas
   ready.message = fmt::format(
       "the operator cannot run plugin {} on its nodes: {}. It tries again by itself; `kubectl heddle doctor` "
       "names rights that it lacks",
-      crds::DevicePluginName(policy.spec.plugin), why.message);
-  constexpr std::size_t kLongest = 1024;
-  if (ready.message.size() > kLongest) ready.message.resize(kLongest);
+      crds::DevicePluginName(policy.spec.plugin), CutText(why.message, kLongestWhy));
   ready.observed_generation = policy.generation;
   ready.last_transition = std::chrono::floor<std::chrono::seconds>(now);
   status.conditions = policy.status.conditions;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "base/cut_utf8.h"
 #include "crds/fabric_assembly.h"
+#include "operator/cut_text.h"
 #include "operator/fabric_switches.h"
 #include "operator/peers.h"
 
@@ -23,12 +23,6 @@ constexpr std::size_t kNamed = 5;
 constexpr std::size_t kMaxMessage = 1024;  // this and the next two are the schema's limits
 constexpr std::size_t kMaxAssumptions = 16;
 constexpr std::size_t kMaxAssumption = 512;
-
-// Cuts at a character border of UTF-8.
-std::string Cut(std::string text, std::size_t limit) {
-  if (text.size() <= limit) return text;
-  return base::CutUtf8(text, limit - 3) + "...";
-}
 
 Condition Ready(const FabricView& view, const topology::Fabric* fabric) {
   const auto error = view.assembly.spec_errors.find(view.name);
@@ -106,11 +100,11 @@ Condition Stale(const FabricView& view, const topology::Fabric* fabric) {
 Condition Complete(const FabricView& view, const topology::Fabric* fabric) {
   std::vector<std::string> sentences;
   for (const auto& [node, error] : view.assembly.left_out) {
-    sentences.push_back(fmt::format("NodeTopology {} is left out: {}", node, Cut(error, 200)));
+    sentences.push_back(fmt::format("NodeTopology {} is left out: {}", node, CutText(error, 200)));
   }
   for (const auto& [node, contradictions] : view.assembly.contradictions) {
     if (fabric == nullptr || fabric->FindNode(node) == topology::kNone) continue;
-    sentences.push_back(fmt::format("{} contradicts itself: {}", node, Cut(contradictions.front(), 200)));
+    sentences.push_back(fmt::format("{} contradicts itself: {}", node, CutText(contradictions.front(), 200)));
   }
   if (sentences.empty()) {
     return {.type = std::string(kConditionComplete),
@@ -310,7 +304,7 @@ bool SameSuspects(const std::vector<topology::Suspect>& a, const std::vector<top
 std::vector<std::string> Assumptions(const topology::Fabric& fabric) {
   std::vector<std::string> assumptions;
   for (const std::string& sentence : fabric.assumptions) {
-    if (assumptions.size() < kMaxAssumptions) assumptions.push_back(Cut(sentence, kMaxAssumption));
+    if (assumptions.size() < kMaxAssumptions) assumptions.push_back(CutText(sentence, kMaxAssumption));
   }
   return assumptions;
 }
@@ -371,7 +365,7 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
     conditions.push_back(UfmCounted(*view.ufm));
   }
   for (Condition& condition : conditions) {
-    condition.message = Cut(std::move(condition.message), kMaxMessage);
+    condition.message = CutText(condition.message, kMaxMessage);
     condition.observed_generation = generation;
     condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
     crds::SetCondition(status.conditions, std::move(condition));

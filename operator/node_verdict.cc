@@ -6,20 +6,13 @@
 #include <tuple>
 #include <utility>
 
+#include "operator/cut_text.h"
 #include "switches/cables.h"
 
 namespace heddle::operators {
 namespace {
 
 using lossless::LosslessVerdict;
-
-std::string Cut(std::string text, std::size_t limit) {
-  if (text.size() > limit) {
-    text.resize(limit - 3);
-    text += "...";
-  }
-  return text;
-}
 
 // Of the one policy that selects a port; null where none does or several.
 const std::string* NameOfPolicy(const crds::NodeTopology& node, const std::string& port) {
@@ -150,7 +143,7 @@ const crds::LosslessPolicy* PolicyOf(const crds::NodeTopology& node, const std::
 }
 
 std::string MessageOf(const lossless::CableFinding* worst) {
-  return worst == nullptr ? "" : Cut(fmt::format("{}; {}", worst->sentence, worst->next), 500);
+  return worst == nullptr ? "" : CutText(fmt::format("{}; {}", worst->sentence, worst->next), 500);
 }
 
 NodeVerdict JudgeNode(const crds::NodeTopology& node, std::size_t at, bool silent, const CableFacts& facts) {

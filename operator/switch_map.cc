@@ -12,6 +12,7 @@
 #include "base/counted.h"
 #include "formats/sonic_steps.h"
 #include "lossless/policy.h"
+#include "operator/cut_text.h"
 #include "switches/render.h"
 
 namespace heddle::operators {
@@ -216,10 +217,7 @@ void SetRendered(const crds::FabricSwitch& object, const SwitchMap& map, const b
   if (!written && written.error().code == base::Code::kForbidden)
     condition.message =
         "the operator may not write ConfigMaps: set operator.switches.render in the chart's values";
-  if (condition.message.size() > kMaxConditionMessage) {
-    condition.message.resize(kMaxConditionMessage - 3);
-    condition.message += "...";
-  }
+  condition.message = CutText(condition.message, kMaxConditionMessage);
   condition.observed_generation = object.generation;
   condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
   crds::SetCondition(status.conditions, std::move(condition));

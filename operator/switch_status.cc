@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "operator/cut_text.h"
 #include "operator/policy_writes.h"
 
 namespace heddle::operators {
@@ -18,14 +19,6 @@ using crds::ConditionStatus;
 
 constexpr std::size_t kMaxConditionMessage = 1024;  // the schema's
 constexpr std::chrono::minutes kReadAtEvery(10);
-
-std::string Cut(std::string text, std::size_t limit) {
-  if (text.size() > limit) {
-    text.resize(limit - 3);
-    text += "...";
-  }
-  return text;
-}
 
 // Each answer would be a write; so it is as old as that, while nothing else changes.
 std::optional<base::WallTime> ReadAt(const crds::FabricSwitch& object, const SwitchAnswer& answer) {
@@ -162,7 +155,7 @@ Condition Counted(const JudgedSwitch& one) {
 void Set(std::initializer_list<Condition> conditions, const crds::FabricSwitch& object, base::WallTime now,
          crds::FabricSwitchStatus& status) {
   for (Condition condition : conditions) {
-    condition.message = Cut(std::move(condition.message), kMaxConditionMessage);
+    condition.message = CutText(condition.message, kMaxConditionMessage);
     condition.observed_generation = object.generation;
     condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
     crds::SetCondition(status.conditions, std::move(condition));

@@ -251,6 +251,30 @@ TEST_F(DeviceReconcilerTest, SaysThatItMayNotRunAnotherPluginAndRunsItOnceItMay)
   EXPECT_EQ(ready("shared")["reason"], "Waiting");
 }
 
+TEST_F(DeviceReconcilerTest, WhyAPluginIsNotRunIsCutBetweenCharactersInFrontOfWhatToDo) {
+  AddRoceNode("a");
+  AddPolicy("shared",
+            {{"mode", "Nics"},
+             {"plugin", "RdmaShared"},
+             {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
+  std::string words;
+  for (int i = 0; i < 500; ++i) words += "µ";
+  // Whatever is put in front of it, one of both ends within a character.
+  for (const char* first : {"", "x"}) {
+    server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+      if (request.plural != "daemonsets" || !request.write()) return std::nullopt;
+      return test::StatusResponse(403, "Forbidden", first + words);
+    });
+    clock.Advance(1min);
+    ASSERT_FALSE(reconciler.Reconcile({}));
+    const Json object = *server.Find(kRdmaDevicePolicies, {"", "shared"});
+    const std::string message = object["status"]["conditions"][0]["message"].get<std::string>();
+    EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("µµ.... It tries again by itself"),
+                                        testing::EndsWith("names rights that it lacks"),
+                                        testing::Not(testing::HasSubstr("\xef\xbf\xbd"))));
+  }
+}
+
 TEST_F(DeviceReconcilerTest, SaysWhereThePodsAreOfAPluginThatOffersNothing) {
   AddRoceNode("a");
   AddPolicy("shared",

@@ -54,6 +54,16 @@ TEST_F(SwitchMapTest, HasPortsToHostsAndToOtherSwitchesAndSaysWhichAreLeftOut) {
                     Not(HasSubstr("/PORT_QOS_MAP/Ethernet8"))));
 }
 
+TEST_F(SwitchMapTest, AConditionThatIsTooLongIsCutBetweenCharacters) {
+  SwitchMap map;
+  map.reason = "NothingToRender";
+  map.message = std::string(1020, 'x') + "µ of many more";
+  crds::FabricSwitchStatus status;
+  SetRendered(crds::FabricSwitch(), map, Outcome(), base::WallTime(), status);
+  ASSERT_EQ(status.conditions.size(), 1U);
+  EXPECT_EQ(status.conditions[0].message, std::string(1020, 'x') + "...");
+}
+
 TEST_F(SwitchMapTest, OfASpineHasWhatItsPortsToOtherSwitchesAreToHave) {
   HostCables cables;
   cables.fabric.ports["roce"] = {"Ethernet0", "Ethernet4"};

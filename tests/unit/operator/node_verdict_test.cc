@@ -1,0 +1,23 @@
+#include "operator/node_verdict.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace heddle::operators {
+namespace {
+
+TEST(CableMessage, IsCutBetweenCharactersAndSaysSo) {
+  lossless::CableFinding finding;
+  finding.sentence = std::string(496, 'x') + "µm of cable";  // µ is two bytes, and the cut comes between them
+  finding.next = "take another";
+  EXPECT_EQ(MessageOf(&finding), std::string(496, 'x') + "...");
+  finding.sentence.erase(0, 1);
+  EXPECT_EQ(MessageOf(&finding), std::string(495, 'x') + "µ...");
+  finding.sentence = "short, in µs";
+  EXPECT_EQ(MessageOf(&finding), "short, in µs; take another");
+  EXPECT_EQ(MessageOf(nullptr), "");
+}
+
+}  // namespace
+}  // namespace heddle::operators
