@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -48,7 +49,30 @@ std::string WithHash(std::string clean, std::string_view text) {
   return clean.empty() ? "x-" + Hash(text) : clean + "-" + Hash(text);
 }
 
+bool IsDnsLetter(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+}
+
 }  // namespace
+
+bool IsLabelValue(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxLength && IsAlnum(text.front()) && IsAlnum(text.back()) &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return IsAlnum(c) || std::string_view("-_.").find(c) != std::string_view::npos;
+         });
+}
+
+bool IsLabelKey(std::string_view key) {
+  constexpr std::size_t kMaxPrefix = 253;
+  const std::size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return IsLabelValue(key);
+  const std::string_view prefix = key.substr(0, slash);
+  return !prefix.empty() && prefix.size() <= kMaxPrefix && IsDnsLetter(prefix.front()) &&
+         IsDnsLetter(prefix.back()) &&
+         std::all_of(prefix.begin(), prefix.end(),
+                     [](char c) { return IsDnsLetter(c) || c == '-' || c == '.'; }) &&
+         IsLabelValue(key.substr(slash + 1));
+}
 
 std::string ReadableLabel(std::string_view text) {
   std::string clean = Clean(text, "-_.");

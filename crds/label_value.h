@@ -8,6 +8,12 @@ namespace heddle::crds {
 // Kubernetes takes label values of at most 63 of [A-Za-z0-9._-], beginning and ending with a letter or digit;
 // other characters become dashes. Empty when nothing is left.
 
+// Whether a label can have this value; none can be empty here. The same bounds the last part of a key.
+bool IsLabelValue(std::string_view text);
+// Whether it is a label's key, as k8s.io/apimachinery's IsQualifiedName (pkg/util/validation) has it, its prefix without
+// a look at each part between dots.
+bool IsLabelKey(std::string_view key);
+
 // For people to read ("DGX H100" is "DGX-H100"): different texts may become equal.
 std::string ReadableLabel(std::string_view text);
 

@@ -1,25 +1,19 @@
 #include "crds/lossless_policy_fields.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/nearest_word.h"
 #include "crds/codec.h"
-#include "crds/lossless_codec.h"
+#include "crds/keys.h"
+#include "crds/spec_fields.h"
 #include "lossless/port_settings.h"
 
 namespace heddle::crds {
 namespace {
 
 using codec::Field;
-using Names = std::span<const std::string_view>;
 
 // Those of losslesspolicies.yaml.
 constexpr std::array<std::string_view, 5> kOfObject{"apiVersion", "kind", "metadata", "spec", "status"};
@@ -56,66 +50,56 @@ constexpr std::array<std::string_view, 2> kOfWatchdog{"mode", "timeoutMs"};
 constexpr std::array<std::string_view, 3> kOfMarking{"minBytes", "maxBytes", "probabilityPercent"};
 constexpr std::array<std::string_view, 2> kOfInfiniBand{"serviceLevel", "adaptiveRouting"};
 
-class Strangers {
- public:
-  void LookAt(const Field& field, Names known) {
-    for (const std::string& key : field.Keys()) {
-      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-      if (++found_ > codec::kMaxUnknown) return;
-      const std::string path = field.Path();
-      std::string one = codec::Clean(path.empty() ? key : path + "." + key, 200);
-      const std::string near = base::NearestWord(key, std::vector<std::string>(known.begin(), known.end()));
-      if (!near.empty()) one += fmt::format(" (is {} meant?)", near);
-      text_ += (text_.empty() ? "" : ", ") + one;
-    }
-  }
-  void LookAtEach(const Field& list, Names known) {
-    list.Each(codec::kMaxUnknown, [&](const Field& item) { LookAt(item, known); });
-  }
-  std::size_t found() const { return found_; }
-  const std::string& text() const { return text_; }
+// Of an absent field, as the schema's CEL has them.
+constexpr int kUsualPriority = 3, kUsualDscp = 26, kUsualCnpDscp = 48;
+constexpr int kLowestOfCnps = 6;
+constexpr std::size_t kMaxClasses = 16;
 
- private:
-  std::size_t found_ = 0;
-  std::string text_;
-};
-
-bool IsIn(char c, std::string_view others) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || others.find(c) != std::string_view::npos;
+int IntOr(const Field& field, int absent) {
+  return field.Int(0, lossless::kDscps - 1, absent);
 }
 
-// A label's value, or its key without the prefix: letters and digits, and - _ . within.
-bool IsLabelPart(std::string_view text) {
-  constexpr std::string_view kCapitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  constexpr std::string_view kWithin = "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_.";
-  return !text.empty() && text.size() <= 63 && IsIn(text.front(), kCapitals) &&
-         IsIn(text.back(), kCapitals) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return IsIn(c, kWithin); });
+// CEL refuses these of any policy. Where there is PFC, the linter's rules say what becomes of them, and more.
+void RefuseSharedWithoutPfc(const Field& spec) {
+  const Field pfc = spec("pfcPriorities"), rdma = spec("rdma"), cnp = spec("cnp"), classes = spec("classes");
+  if (!pfc.present() || !pfc.Ints<int>(lossless::kPriorities, 0, lossless::kPriorities - 1).empty()) return;
+  const int priority = IntOr(rdma("priority"), kUsualPriority);
+  const int dscp = IntOr(rdma("dscp"), kUsualDscp);
+  const Field cnp_priority = cnp("priority"), cnp_dscp = cnp("dscp");
+  if (cnp_priority.present() && IntOr(cnp_priority, priority) == priority)
+    cnp_priority.Refuse("is RDMA's, behind which CNPs would wait: give CNPs another");
+  if (IntOr(cnp_dscp, kUsualCnpDscp) == dscp)
+    cnp_dscp.Refuse("is RDMA's: data and CNPs need different ones (26 and 48 where they are not set)");
+  classes.Each(kMaxClasses, [&](const Field& item) {
+    const Field own = item("priority");
+    if (IntOr(own, priority) == priority) own.Refuse("is RDMA's: give the class another");
+  });
 }
 
-// k8s.io/apimachinery, pkg/util/validation: IsQualifiedName, its prefix without a look at each part between dots.
-bool IsLabelKey(std::string_view key) {
-  const std::size_t slash = key.find('/');
-  if (slash == std::string_view::npos) return IsLabelPart(key);
-  const std::string_view prefix = key.substr(0, slash);
-  return !prefix.empty() && prefix.size() <= 253 && IsIn(prefix.front(), "") && IsIn(prefix.back(), "") &&
-         std::all_of(prefix.begin(), prefix.end(), [](char c) { return IsIn(c, "-."); }) &&
-         IsLabelPart(key.substr(slash + 1));
+// Of a queue that nobody marks the linter's rules say nothing.
+void RefuseMarkingOfNoPriority(const Field& spec) {
+  const Field ecn = spec("ecnPriorities"), marking = spec("switchMarking");
+  if (!ecn.present() || !marking.present()) return;
+  if (!ecn.Ints<int>(lossless::kPriorities, 0, lossless::kPriorities - 1).empty()) return;
+  const Field from = marking("minBytes"), percent = marking("probabilityPercent");
+  if (from.Int(0, codec::kMaxInt) >= marking("maxBytes").Int(0, codec::kMaxInt))
+    from.Refuse("must be below maxBytes");
+  if (percent.Int(0, 100) == 0) percent.Refuse("must be 1 or more: 0 marks no packet until all are");
 }
 
-// The API server takes any text there, and no Node can have such a label.
-void RefuseLabelsOfNoNode(const Field& selector) {
-  for (const std::string& key : selector.Keys()) {
-    if (!IsLabelKey(key)) return selector.Refuse("\"" + codec::Clean(key, 80) + "\" is no key of a label");
-    const Field value = selector(key);
-    const std::string text = value.Text(63);
-    if (!text.empty() && !IsLabelPart(text))
-      return value.Refuse("\"" + codec::Clean(text, 80) + "\" is no value of a label");
-  }
-}
-
-// What the schema says by CEL, or by a list's keys.
+// What the schema says by CEL, or by a list's keys, and no rule of the linter does.
 void RefuseContradictions(const Field& spec) {
+  const Field rdma = spec("rdma"), cnp = spec("cnp"), pfc = spec("pfcPriorities");
+  std::set<std::int64_t> paused;
+  pfc.Each(lossless::kPriorities, [&](const Field& item) {
+    if (!paused.insert(item.Int64(0, lossless::kPriorities - 1)).second) item.Refuse("stands twice");
+  });
+  const int priority = IntOr(rdma("priority"), kUsualPriority);
+  const Field cnp_priority = cnp("priority");
+  if (priority >= kLowestOfCnps && !cnp_priority.present())
+    cnp_priority.Refuse("profiles send CNPs in 6 or 7: set it where rdma.priority is one of these");
+  RefuseSharedWithoutPfc(spec);
+  RefuseMarkingOfNoPriority(spec);
   std::set<std::int64_t> shared;
   const Field ets = spec("ets");
   ets.Each(lossless::kPriorities, [&shared](const Field& item) {
@@ -139,29 +123,22 @@ base::Status CheckLosslessPolicyFields(const Json& policy) {
   codec::Problem problem;
   const Field root(policy, problem);
   const Field metadata = root("metadata"), spec = root("spec");
-  const std::string name = "LosslessPolicy " + metadata("name").Text(253);
-  Strangers strangers;
-  strangers.LookAt(root, kOfObject);
-  strangers.LookAt(spec, kOfSpec);
-  strangers.LookAt(spec("rdma"), kOfRdma);
-  strangers.LookAt(spec("cnp"), kOfCnp);
-  strangers.LookAtEach(spec("classes"), kOfClass);
-  strangers.LookAtEach(spec("ets"), kOfShare);
-  strangers.LookAt(spec("watchdog"), kOfWatchdog);
-  strangers.LookAt(spec("dcqcn"), lossless::DcqcnParameterNames());
-  strangers.LookAt(spec("switchMarking"), kOfMarking);
-  strangers.LookAt(spec("infiniBand"), kOfInfiniBand);
-  if (strangers.found() > 0) {
-    return base::Fail(
-        base::Code::kInvalid,
-        fmt::format(
-            "{}: {}: a LosslessPolicy of this version has no such {}; the API server refuses or drops {}",
-            name, strangers.text(), strangers.found() == 1 ? "field" : "fields",
-            strangers.found() == 1 ? "it" : "them"));
-  }
+  const std::string name = metadata("name").Text(253);
+  codec::UnknownFields unknown;
+  unknown.LookAt(root, kOfObject);
+  unknown.LookAt(spec, kOfSpec);
+  unknown.LookAt(spec("rdma"), kOfRdma);
+  unknown.LookAt(spec("cnp"), kOfCnp);
+  unknown.LookAtEach(spec("classes"), kOfClass);
+  unknown.LookAtEach(spec("ets"), kOfShare);
+  unknown.LookAt(spec("watchdog"), kOfWatchdog);
+  unknown.LookAt(spec("dcqcn"), lossless::DcqcnParameterNames());
+  unknown.LookAt(spec("switchMarking"), kOfMarking);
+  unknown.LookAt(spec("infiniBand"), kOfInfiniBand);
+  TRY(unknown.Refused(keys::kLosslessPolicy.kind, name));
   RefuseContradictions(spec);
-  RefuseLabelsOfNoNode(spec("nodeSelector"));
-  if (problem.found()) return base::Fail(problem.error().In(name));
+  codec::RefuseLabelsOfNoNode(spec("nodeSelector"));
+  if (problem.found()) return base::Fail(problem.error().In("LosslessPolicy " + name));
   return {};
 }
 

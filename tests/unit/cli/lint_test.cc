@@ -117,20 +117,85 @@ TEST(LintCommand, HasNothingAgainstWhatFits) {
 
 // Whatever the API server refuses of a policy, the linter refuses before.
 TEST(LintCommand, RefusesWhatTheApiServerRefuses) {
-  const std::map<std::string, std::string> expected{
-      {"pfc-on-two", "pfc-several-classes"},        {"pfc-elsewhere", "data-lossy"},
-      {"no-watchdog", "pfc-without-watchdog"},      {"ecn-upside-down", "ecn-thresholds"},
-      {"ecn-that-marks-nothing", "ecn-thresholds"}, {"cnp-with-data", "cnp-lossless"},
-      {"cnp-of-profile-with-data", "cnp-lossless"}, {"storage-with-data", "class-lossless"},
-      {"rdma-unmarked", "rdma-unmarked"},           {"one-dscp-for-both", "cnp-lossless"},
-      {"tos-of-another-dscp", "tos-elsewhere"},     {"tos-congested", "tos-congested"},
-      {"tos-other-than-nccl", "tos-nccl-differ"},   {"shares-of-90", "ets-sum"},
-      {"data-without-share", "ets-starved"},        {"rest-without-share", "ets-rest-first"},
-      {"other-with-data", "class-lossless"}};
+  const std::map<std::string, std::string> expected{{"pfc-on-two", "pfc-several-classes"},
+                                                    {"pfc-elsewhere", "data-lossy"},
+                                                    {"no-watchdog", "pfc-without-watchdog"},
+                                                    {"ecn-upside-down", "ecn-thresholds"},
+                                                    {"ecn-that-marks-nothing", "ecn-thresholds"},
+                                                    {"cnp-with-data", "cnp-lossless"},
+                                                    {"storage-with-data", "class-lossless"},
+                                                    {"rdma-unmarked", "rdma-unmarked"},
+                                                    {"one-dscp-for-both", "cnp-lossless"},
+                                                    {"tos-of-another-dscp", "tos-elsewhere"},
+                                                    {"tos-congested", "tos-congested"},
+                                                    {"tos-other-than-nccl", "tos-nccl-differ"},
+                                                    {"shares-of-90", "ets-sum"},
+                                                    {"data-without-share", "ets-starved"},
+                                                    {"rest-without-share", "ets-rest-first"},
+                                                    {"other-with-data", "class-lossless"}};
   for (const auto& [file, rule] : expected) {
     const Output output = LintOf({kSamples + "bad/lossless-" + file + ".yaml"}, Format::kJson);
     EXPECT_EQ(output.exit_code, Output::kRefused) << file << output.err;
     EXPECT_THAT(RulesOf(output), Contains(rule)) << file;
+  }
+}
+
+// What becomes of such a policy breaks no rule, so that only the API server's CEL would refuse it.
+TEST(LintCommand, RefusesWhatNoRuleSpeaksOfAndTheApiServerRefuses) {
+  struct Case {
+    std::string spec, says;
+  };
+  for (const Case& one :
+       std::vector<Case>{{R"({"pfcPriorities": [3, 3]})", "spec.pfcPriorities[1]: stands twice"},
+                         {R"({"rdma": {"priority": 6}})", "spec.cnp.priority: profiles send CNPs in 6 or 7"},
+                         {R"({"rdma": {"priority": 7}})", "spec.cnp.priority: profiles send CNPs in 6 or 7"},
+                         {R"({"pfcPriorities": [], "cnp": {"priority": 3}})", "spec.cnp.priority: is RDMA's"},
+                         {R"({"pfcPriorities": [], "rdma": {"priority": 4}, "cnp": {"priority": 4}})",
+                          "spec.cnp.priority: is RDMA's"},
+                         {R"({"pfcPriorities": [], "cnp": {"dscp": 26}})", "spec.cnp.dscp: is RDMA's"},
+                         {R"({"pfcPriorities": [], "rdma": {"dscp": 48}})", "spec.cnp.dscp: is RDMA's"},
+                         {R"({"pfcPriorities": [],
+                "classes": [{"name": "nvme", "use": "Storage", "dscps": "10", "priority": 3}]})",
+                          "spec.classes[0].priority: is RDMA's"},
+                         {R"({"ecnPriorities": [],
+                "switchMarking": {"minBytes": 5, "maxBytes": 5, "probabilityPercent": 5}})",
+                          "spec.switchMarking.minBytes: must be below maxBytes"},
+                         {R"({"ecnPriorities": [],
+                "switchMarking": {"minBytes": 5, "maxBytes": 6, "probabilityPercent": 0}})",
+                          "spec.switchMarking.probabilityPercent: must be 1 or more"}}) {
+    const Output output =
+        LintText(R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" + one.spec + "}");
+    EXPECT_EQ(output.exit_code, Output::kUsage) << one.spec << output.out;
+    EXPECT_THAT(output.err, HasSubstr("LosslessPolicy roce: " + one.says)) << one.spec;
+  }
+  // Beside what it takes: without PFC, and with priorities of their own.
+  for (const char* good : {R"({"pfcPriorities": [], "cnp": {"priority": 4, "dscp": 27},
+            "classes": [{"name": "nvme", "use": "Storage", "dscps": "10", "priority": 2}]})",
+                           R"({"rdma": {"priority": 7}, "cnp": {"priority": 6}})",
+                           R"({"pfcPriorities": [], "ecnPriorities": [],
+            "switchMarking": {"minBytes": 5, "maxBytes": 6, "probabilityPercent": 1}})"}) {
+    const Output output = LintText(R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" +
+                                   std::string(good) + "}");
+    EXPECT_EQ(output.err, "") << good;
+  }
+}
+
+// A policy without PFC has no lossless class, and some of the rules speak of that only.
+TEST(LintCommand, TheRulesOfTheServerThatHoldWithoutPfcAreFoundWithoutItToo) {
+  for (const char* spec :
+       {R"("mtu": 4191)", R"("watchdog": {"mode": "Auto", "timeoutMs": 200})", R"("tos": 0)",
+        R"("tos": 107, "ncclTrafficClass": 107)", R"("tos": 106, "ncclTrafficClass": 104)",
+        R"("ncclTrafficClass": 104)", R"("rdma": {"dscp": 0})", R"("infiniBand": {})",
+        R"("switchMarking": {"minBytes": 2, "maxBytes": 1, "probabilityPercent": 5})",
+        R"("switchMarking": {"minBytes": 1, "maxBytes": 2, "probabilityPercent": 0})",
+        R"("ets": [{"priority": 0, "algorithm": "ETS", "percent": 40},
+                   {"priority": 3, "algorithm": "ETS", "percent": 50}])",
+        R"("ets": [{"priority": 3, "algorithm": "ETS", "percent": 100}])",
+        R"("ets": [{"priority": 0, "algorithm": "Strict", "percent": 100}])"}) {
+    const Output output = LintText(
+        R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": {"pfcPriorities": [], )" +
+        std::string(spec) + "}}");
+    EXPECT_NE(output.exit_code, Output::kOk) << spec;
   }
 }
 

@@ -24,6 +24,19 @@ TEST(LabelValue, KeepsAValueThatIsValidAsItIs) {
   EXPECT_EQ(IdentityLabel(""), "");
 }
 
+TEST(LabelValue, IsToldFromWhatNoLabelCanHave) {
+  const std::string longest(63, 'a');
+  for (const std::string value : {"a", "B-2", "su_0.r", "0", longest.c_str()}) {
+    EXPECT_TRUE(IsLabelValue(value)) << value;
+    EXPECT_TRUE(IsLabelKey("example.com/" + value)) << value;
+  }
+  for (const std::string value : {"", "-a", "a.", "a b", "a/b", "\u00b5", (longest + "a").c_str()})
+    EXPECT_FALSE(IsLabelValue(value)) << value;
+  EXPECT_TRUE(IsLabelKey("pool"));
+  for (const char* key : {"", "/pool", "Example.com/pool", "example.com/", "-example.com/pool", "a/b/c"})
+    EXPECT_FALSE(IsLabelKey(key)) << key;
+}
+
 TEST(LabelValue, TurnsAProductNameIntoOneWord) {
   EXPECT_EQ(ReadableLabel("DGX H100"), "DGX-H100");
 }
