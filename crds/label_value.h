@@ -10,8 +10,8 @@ namespace heddle::crds {
 
 // Whether a label can have this value; none can be empty here. The same bounds the last part of a key.
 bool IsLabelValue(std::string_view text);
-// Whether it is a label's key, as k8s.io/apimachinery's IsQualifiedName (pkg/util/validation) has it, its prefix without
-// a look at each part between dots.
+// Whether it is a label's key: IsQualifiedName of k8s.io/apimachinery, pkg/util/validation, without a look at each part
+// between the dots of its prefix.
 bool IsLabelKey(std::string_view key);
 
 // For people to read ("DGX H100" is "DGX-H100"): different texts may become equal.

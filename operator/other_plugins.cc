@@ -106,16 +106,6 @@ Json MountAt(std::string_view name, std::string_view path, bool read_only = fals
 
 }  // namespace
 
-std::string Unnameable(const topology::Nic& nic, DevicePlugin plugin) {
-  if (plugin == DevicePlugin::kRdmaShared && nic.netdev.empty())
-    return fmt::format("{} has no interface, by which k8s-rdma-shared-dev-plugin finds its devices",
-                       nic.name);
-  if (plugin == DevicePlugin::kSriov && nic.netdev.empty() && nic.pci.empty())
-    return fmt::format(
-        "{} has neither interface nor PCI address, by which the SR-IOV plugin finds its devices", nic.name);
-  return "";
-}
-
 std::string ConfigOf(const topology::Node& node, const std::vector<DeviceWish>& wishes, DevicePlugin plugin) {
   Json entries = Json::array();
   for (const DeviceWish& wish : wishes) {

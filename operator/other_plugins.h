@@ -29,9 +29,6 @@ std::string ConfigOf(const topology::Node& node, const std::vector<crds::DeviceW
 // for both, those for the shared one count.
 std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, const DeviceRollout& rollout);
 
-// Why this NIC cannot be named to that plugin; empty = it can.
-std::string Unnameable(const topology::Nic& nic, crds::DevicePlugin plugin);
-
 // "heddle-rdma-shared-1f2e3d4c": of the ConfigMap and the DaemonSet of a class, and of its pods in kPluginPodLabel.
 std::string ObjectName(const PluginClass& plugin_class);
 inline constexpr std::string_view kPluginPodLabel = "app.kubernetes.io/name";
