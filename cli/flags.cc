@@ -85,8 +85,9 @@ void DefineProgram(CLI::App& app, Flags& flags, std::string& output) {
   DefineFabric(command("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults"), flags);
   DefinePlan(command("plan", "What if: places a gang on a cluster in files or in one line; asks no cluster"),
              flags.plan);
-  DefineLint(command("lint", "Lossless settings that contradict each other, in files; asks no cluster"),
-             flags.lint);
+  DefineLint(
+      command("lint", "Policies and lossless settings that contradict each other, in files; asks no cluster"),
+      flags.lint);
   DefineSwitch(command("switch", "Switch ports: what a policy makes of them, and both ends of each cable"),
                flags);
   DefineCheck(command("check", "What of a training workload would go wrong, in files or running"),

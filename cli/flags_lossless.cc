@@ -7,7 +7,8 @@ namespace {
 
 constexpr const char* kLintHelp = R"(
 A FILE is, as its content tells:
-  a LosslessPolicy, or NodeTopologies        kubectl get losslesspolicies,nt -o yaml > cluster.yaml
+  a LosslessPolicy or an RdmaDevicePolicy    before `kubectl apply`
+  NodeTopologies, beside policies or not     kubectl get losslesspolicies,rdmadevicepolicies,nt -o yaml > cluster.yaml
   a SONiC switch's config_db.json            scp leaf-3:/etc/sonic/config_db.json leaf-3.json
   what mlnx_qos prints of one interface      mlnx_qos -i eth2 > gpu-017-eth2.txt
   what dcb prints of one interface           for it in pfc ets app buffer; do dcb -j $it show dev eth2; done > eth2.json

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/counted.h"
@@ -19,14 +20,9 @@ using lossless::Severity;
 
 constexpr std::size_t kMaxFiles = 10'000;
 
-struct Unread {
-  std::string path;
-  std::string why;
-};
-
 struct Looked {
-  std::vector<LintFile> files;  // without their subjects
-  std::vector<Unread> unread;
+  std::vector<LintFile> files;  // without what is looked at
+  std::vector<UnreadFile> unread;
   std::size_t subjects = 0;
   // Files that were read hold nothing for the rules, and are among `unread`, too.
   bool nothing = false;
@@ -46,44 +42,43 @@ bool LookedAtNothing(const Looked& looked) {
                      [](const LintFile& file) { return file.nodes == 0; });
 }
 
+template <class T>
+void Append(std::vector<T>&& from, std::vector<T>& to) {
+  std::move(from.begin(), from.end(), std::back_inserter(to));
+  from.clear();
+}
+
 Looked LookAt(const LintOptions& options, const ReadFile& read) {
   Looked looked;
+  LintFiles files = ReadLintFiles(options.files, read);
+  looked.unread = std::move(files.unread);
+  looked.files = std::move(files.read);
   std::vector<lossless::Subject> subjects;
   std::vector<LintPolicy> policies;
   std::vector<LintPort> ports;
   std::vector<LintRefusal> refusals;
-  for (const std::string& path : options.files) {
-    const auto text = read(path);
-    if (!text) {
-      looked.unread.push_back({path, text.error().message});
-      continue;
-    }
-    auto file = ReadLintFile(path, *text);
-    if (!file) {
-      looked.unread.push_back({path, path + ": " + file.error().message});
-      continue;
-    }
-    std::move(file->subjects.begin(), file->subjects.end(), std::back_inserter(subjects));
-    std::move(file->findings.begin(), file->findings.end(), std::back_inserter(looked.findings));
-    std::move(file->policies.begin(), file->policies.end(), std::back_inserter(policies));
-    std::move(file->ports.begin(), file->ports.end(), std::back_inserter(ports));
-    std::move(file->refusals.begin(), file->refusals.end(), std::back_inserter(refusals));
-    file->subjects.clear();
-    looked.files.push_back(*std::move(file));
+  std::vector<crds::RdmaDevicePolicy> device_policies;
+  std::vector<LintDeviceNode> device_nodes;
+  for (LintFile& file : looked.files) {
+    Append(std::move(file.subjects), subjects);
+    Append(std::move(file.findings), looked.findings);
+    Append(std::move(file.policies), policies);
+    Append(std::move(file.ports), ports);
+    Append(std::move(file.refusals), refusals);
+    Append(std::move(file.device_policies), device_policies);
+    Append(std::move(file.device_nodes), device_nodes);
   }
-  looked.subjects = subjects.size();
+  looked.subjects = subjects.size() + device_policies.size();
   looked.nothing = LookedAtNothing(looked);
   for (const LintFile& file : looked.files) {
     if (looked.nothing)
       looked.unread.push_back({file.path, file.path + ": it has no port that is to be looked at"});
   }
-  std::vector<Finding> found = lossless::Lint(subjects);
-  for (Finding& finding : LintWatchdogs(policies, subjects)) found.push_back(std::move(finding));
-  std::move(found.begin(), found.end(), std::back_inserter(looked.findings));
-  std::vector<Finding> unfit = LintNics(policies, ports);
-  std::move(unfit.begin(), unfit.end(), std::back_inserter(looked.findings));
-  std::vector<Finding> refused = LintRefusals(policies, refusals);
-  std::move(refused.begin(), refused.end(), std::back_inserter(looked.findings));
+  Append(lossless::Lint(subjects), looked.findings);
+  Append(LintWatchdogs(policies, subjects), looked.findings);
+  Append(LintNics(policies, ports), looked.findings);
+  Append(LintRefusals(policies, refusals), looked.findings);
+  Append(LintDevices(device_policies, device_nodes), looked.findings);
   std::stable_sort(looked.findings.begin(), looked.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return looked;
@@ -133,7 +128,7 @@ Json JsonOf(const Looked& looked) {
   }
   for (const LintFile& file : looked.files)
     files.push_back({{"file", file.path}, {"kind", file.kind}, {"notes", file.notes}});
-  for (const Unread& one : looked.unread) unread.push_back({{"file", one.path}, {"why", one.why}});
+  for (const UnreadFile& one : looked.unread) unread.push_back({{"file", one.path}, {"why", one.why}});
   for (const LintFile& file : looked.files) {
     for (const LintUnread& one : file.unread) {
       unread.push_back({{"file", file.path}, {"why", one.why}});
@@ -165,7 +160,7 @@ Output Lint(const LintOptions& options, const ReadFile& read, const OutputOption
     for (const std::string& note : file.notes)
       output.err += Printable("Note: " + file.path + ": " + note) + "\n";
   }
-  for (const Unread& one : looked.unread) output.err += "Error: " + Printable(one.why) + "\n";
+  for (const UnreadFile& one : looked.unread) output.err += "Error: " + Printable(one.why) + "\n";
   for (const LintFile& file : looked.files) {
     for (const LintUnread& one : file.unread) {
       const std::string where = one.port.empty() ? file.path : file.path + ": " + one.port;

@@ -13,6 +13,7 @@
 #include "crds/lossless_policy.h"
 #include "crds/lossless_policy_fields.h"
 #include "crds/node_topology.h"
+#include "crds/rdma_device_policy_fields.h"
 #include "formats/dcb.h"
 #include "formats/mlnx_qos.h"
 #include "formats/sonic_config.h"
@@ -151,9 +152,18 @@ base::Status AddObject(const Json& object, LintFile& file, Gaps& gaps, std::map<
                      "LosslessPolicy " + policy.name);
     file.subjects.push_back(lossless::SubjectOf("LosslessPolicy " + policy.name, resolved));
     file.policies.push_back({policy.name, policy.spec, resolved});
+  } else if (kind == crds::keys::kRdmaDevicePolicy.kind) {
+    ASSIGN_OR_RETURN(crds::RdmaDevicePolicy policy, crds::RdmaDevicePolicyFromJson(object));
+    TRY(crds::CheckRdmaDevicePolicyFields(object));
+    file.device_policies.push_back(std::move(policy));
   } else if (kind == crds::keys::kNodeTopology.kind) {
     ASSIGN_OR_RETURN(const crds::NodeTopology node, crds::NodeTopologyFromJson(object));
     ++file.nodes;
+    if (node.status.observed_at) {
+      topology::Node nics;
+      nics.nics = node.status.node.nics;
+      file.device_nodes.push_back({node.name, std::move(nics), node.spec.devices, node.status.devices});
+    }
     AddNode(node, file, gaps);
     for (LintPort& port : PortsOf(node)) file.ports.push_back(std::move(port));
   } else {
@@ -179,7 +189,7 @@ base::Status AddObjects(const Json* json, const std::string& text, LintFile& fil
   if (objects == 0) return base::Fail(Code::kInvalid, "it holds no objects: nothing was looked at");
   // NodeTopologies may say nothing of lossless settings, as those of InfiniBand do.
   if (left_out > 0 && left_out == objects) {
-    return base::Fail(Code::kInvalid, "there is no LosslessPolicy and no NodeTopology in it");
+    return base::Fail(Code::kInvalid, "there is no LosslessPolicy, RdmaDevicePolicy or NodeTopology in it");
   }
   return {};
 }
@@ -258,7 +268,8 @@ base::Status AddAll(const std::string& text, LintFile& file) {
   if (formats::LooksLikeDcb(text))
     return AddHost(formats::ParseDcb(text), "dcb", "`dcb pfc show dev DEV`", file);
   return base::Fail(Code::kInvalid,
-                    "this is none of LosslessPolicy, NodeTopology, config_db.json, mlnx_qos and dcb output");
+                    "this is none of LosslessPolicy, RdmaDevicePolicy, NodeTopology, config_db.json, "
+                    "mlnx_qos and dcb output");
 }
 
 }  // namespace
@@ -268,6 +279,20 @@ base::Result<LintFile> ReadLintFile(const std::string& path, const std::string& 
   file.path = path;
   TRY(AddAll(text, file));
   return file;
+}
+
+LintFiles ReadLintFiles(const std::vector<std::string>& paths, const ReadFile& read) {
+  LintFiles files;
+  for (const std::string& path : paths) {
+    const auto text = read(path);
+    auto file = text ? ReadLintFile(path, *text) : base::Fail(text.error());
+    if (file) {
+      files.read.push_back(*std::move(file));
+    } else {
+      files.unread.push_back({path, (text ? path + ": " : "") + file.error().message});
+    }
+  }
+  return files;
 }
 
 }  // namespace heddle::cli

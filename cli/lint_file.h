@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/cluster_files.h"
+#include "cli/lint_devices.h"
 #include "cli/lint_nics.h"
 #include "lossless/lint.h"
 
@@ -25,6 +27,8 @@ struct LintFile {
   std::vector<LintPolicy> policies;         // to be held against ports of all files
   std::vector<LintPort> ports;
   std::vector<LintRefusal> refusals;
+  std::vector<crds::RdmaDevicePolicy> device_policies;
+  std::vector<LintDeviceNode> device_nodes;
   std::vector<LintUnread> unread;  // of its ports
   std::size_t nodes = 0;  // NodeTopologies in it; of one nothing may be lossless, and no port a subject
   std::vector<std::string> notes;  // what was left out
@@ -33,5 +37,16 @@ struct LintFile {
 // What it is, is told from the content: objects (JSON or YAML, one, a List, or several documents), SONiC's
 // config_db.json, what mlnx_qos or dcb printed. Errors: kInvalid or kTooLarge, with the line or field.
 [[nodiscard]] base::Result<LintFile> ReadLintFile(const std::string& path, const std::string& text);
+
+// A file of which nothing can be read; `why` names it.
+struct UnreadFile {
+  std::string path;
+  std::string why;
+};
+struct LintFiles {
+  std::vector<LintFile> read;
+  std::vector<UnreadFile> unread;
+};
+LintFiles ReadLintFiles(const std::vector<std::string>& paths, const ReadFile& read);
 
 }  // namespace heddle::cli

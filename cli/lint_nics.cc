@@ -137,10 +137,9 @@ std::vector<T> Common(const std::vector<T>& a, const std::vector<T>& b, const st
 
 // The NICs that both select on any node, in words; empty = there are none, or it depends on the labels of nodes.
 std::string BothSelect(const crds::LosslessPolicySpec& a, const crds::LosslessPolicySpec& b) {
+  if (!Nested(a.node_selector, b.node_selector)) return {};
   const bool a_is_narrower = a.node_selector.size() >= b.node_selector.size();
   const auto& narrow = a_is_narrower ? a.node_selector : b.node_selector;
-  const auto& wide = a_is_narrower ? b.node_selector : a.node_selector;
-  if (!std::includes(narrow.begin(), narrow.end(), wide.begin(), wide.end())) return {};
   const auto roles = Common(a.roles, b.roles, {topology::NicRole::kCompute});
   if (roles.empty()) return {};
   const bool every_rail = a.rails.empty() && b.rails.empty();
@@ -180,6 +179,12 @@ void LintPairs(const std::vector<LintPolicy>& policies, const std::vector<LintPo
 }
 
 }  // namespace
+
+bool Nested(const std::map<std::string, std::string>& one, const std::map<std::string, std::string>& other) {
+  const auto& narrow = one.size() >= other.size() ? one : other;
+  const auto& wide = one.size() >= other.size() ? other : one;
+  return std::includes(narrow.begin(), narrow.end(), wide.begin(), wide.end());
+}
 
 std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {
   std::vector<LintPort> ports;

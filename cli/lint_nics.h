@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct LintRefusal {
 // Of policies that are not among these, of which LintNics knows more: one finding for each policy and reason.
 std::vector<lossless::Finding> LintRefusals(const std::vector<LintPolicy>& policies,
                                             const std::vector<LintRefusal>& refusals);
+
+// Whether every Node that one of two nodeSelectors selects is one that the other does. Of others it depends on the
+// labels of nodes whether there is a Node that both select.
+bool Nested(const std::map<std::string, std::string>& one, const std::map<std::string, std::string>& other);
 
 // Policies that a port's NIC or driver cannot have, by the operator's own rules (lossless/render.h). A policy with a
 // nodeSelector is held against nodes that name it only: a NodeTopology does not say its Node's labels. One finding for

@@ -96,26 +96,14 @@ Json JsonOf(const std::vector<Resolved>& all) {
 Output LintResolved(const LintOptions& options, const ReadFile& read, const OutputOptions& look) {
   Output output;
   std::vector<Resolved> all;
-  bool unread = false;
-  for (const std::string& path : options.files) {
-    const auto say = [&output, &unread](const std::string& why) {
-      output.err += "Error: " + Printable(why) + "\n";
-      unread = true;
-    };
-    const auto text = read(path);
-    if (!text) {
-      say(text.error().message);
-      continue;
-    }
-    const auto file = ReadLintFile(path, *text);
-    if (!file) {
-      say(path + ": " + file.error().message);
-      continue;
-    }
-    for (const LintPolicy& policy : file->policies) all.push_back(ResolvedOf(policy));
-    if (file->policies.empty())
-      output.err += "Note: " + Printable(path + ": there is no LosslessPolicy in it") + "\n";
+  const LintFiles files = ReadLintFiles(options.files, read);
+  for (const UnreadFile& one : files.unread) output.err += "Error: " + Printable(one.why) + "\n";
+  for (const LintFile& file : files.read) {
+    for (const LintPolicy& policy : file.policies) all.push_back(ResolvedOf(policy));
+    if (file.policies.empty())
+      output.err += "Note: " + Printable(file.path + ": there is no LosslessPolicy in it") + "\n";
   }
+  const bool unread = !files.unread.empty();
   if (all.empty() && !unread) {
     return FailureOfInput({base::Code::kInvalid,
                            "--resolved takes FILEs with a LosslessPolicy, and there is none", std::nullopt});

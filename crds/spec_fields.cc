@@ -36,8 +36,9 @@ base::Status UnknownFields::Refused(std::string_view kind, std::string_view name
   const bool one = found_ == 1;
   return base::Fail(
       base::Code::kInvalid,
-      fmt::format("{0} {1}: {2}: a {0} of this version has no such {3}; the API server refuses or drops {4}",
-                  kind, name, text_, one ? "field" : "fields", one ? "it" : "them"));
+      fmt::format(
+          "{0} {1}: {2}: the {0} of this version has no such {3}; the API server refuses or drops {4}", kind,
+          name, text_, one ? "field" : "fields", one ? "it" : "them"));
 }
 
 void RefuseLabelsOfNoNode(const Field& selector) {

@@ -167,6 +167,13 @@ constexpr std::array kRules{
         "policies that tell InfiniBand ports of one node different service levels or adaptive routing",
         "NCCL has one of each for all NICs of a process, so none is written into its configuration there",
         "say the same in infiniBand of all policies of these nodes"},
+    RuleAbout{"devices-conflict", kError,
+              "a NIC in two resources, or a resource in two RdmaDevicePolicies, of one node",
+              "neither is offered there: which one would be chance",
+              "narrow nodeSelector, roles or rails of one of them, or give it another name"},
+    RuleAbout{"devices-refused", kError, "a resource of an RdmaDevicePolicy that a node cannot offer",
+              "pods that ask for it are never bound there",
+              "correct roles, rails or plugin, or leave the node out by nodeSelector"},
     RuleAbout{"differs-from-policy", kError, "a port that is not as the policy says",
               "the policy is not in force there", "let the agent apply the policy, or change the policy"},
 };

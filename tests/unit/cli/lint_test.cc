@@ -223,7 +223,7 @@ TEST(LintCommand, NamesFieldsThatNoPolicyHasAndThoseThatWereMeant) {
             "spec.ets[0].share: "},
            {R"("spc": {"mtu": 9000})", "spc (is spec meant?)"},
            {R"("spec": {"mtuu": 9000, "colour": 1})",
-            "spec.colour, spec.mtuu (is mtu meant?): a LosslessPolicy"}}) {
+            "spec.colour, spec.mtuu (is mtu meant?): the LosslessPolicy"}}) {
     SCOPED_TRACE(one.policy);
     const Output output =
         LintText(R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, )" + one.policy + "}");
@@ -551,11 +551,12 @@ TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
   EXPECT_THAT(refusal(R"({"kind": "List", "items": [7]})"), HasSubstr("items[0] is no object"));
   EXPECT_THAT(refusal(R"({"kind": "Pod"})"), HasSubstr("no LosslessPolicy and no NodeTopology"));
   EXPECT_THAT(refusal("{\n\"PORT\": {\n,"), HasSubstr("line 3"));
-  EXPECT_THAT(refusal("dear linter,\n"), HasSubstr("none of LosslessPolicy, NodeTopology, config_db.json"));
+  EXPECT_THAT(refusal("dear linter,\n"),
+              HasSubstr("none of LosslessPolicy, RdmaDevicePolicy, NodeTopology, config_db.json"));
   EXPECT_THAT(refusal(""), HasSubstr("none of"));
   // Prose that shows an object is none, whatever YAML would make of it.
   EXPECT_THAT(refusal("# Title\n\n**Prose** with an &anchor, and *another*:\n\n```yaml\nkind: Job\n```\n"),
-              HasSubstr("none of LosslessPolicy, NodeTopology, config_db.json"));
+              HasSubstr("none of LosslessPolicy, RdmaDevicePolicy, NodeTopology, config_db.json"));
   EXPECT_THAT(refusal("# a comment\n---\n\nmetadata: {name: p}\nkind: Pod\n"),
               HasSubstr("no LosslessPolicy and no NodeTopology"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("nests deeper"));

@@ -12,17 +12,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// {"spec": {"classes": [{"name": null}]}} of "spec.classes[].name".
-Json AtPath(const std::string& path) {
-  if (path.empty()) return nullptr;
-  if (path.starts_with("[]")) return Json::array({AtPath(path.substr(path.starts_with("[].") ? 3 : 2))});
-  const std::size_t end = path.find_first_of(".[");
-  const std::string rest = end == std::string::npos ? "" : path.substr(path[end] == '.' ? end + 1 : end);
-  Json object = Json::object();
-  object[path.substr(0, end)] = AtPath(rest);
-  return object;
-}
-
 std::string Said(const Json& policy) {
   const base::Status status = CheckLosslessPolicyFields(policy);
   return status ? "" : status.error().message;
@@ -32,9 +21,9 @@ TEST(LosslessPolicyFields, AreThoseOfTheSchema) {
   std::size_t of_spec = 0;
   for (const std::string& path : schema::AllFields(schema::LoadSchema("losslesspolicies"))) {
     if (!path.starts_with("spec.") || path.ends_with(']')) continue;
-    const Json policy = AtPath(path);
+    const Json policy = schema::AtPath(path);
     EXPECT_THAT(Said(policy), Not(HasSubstr("no such field"))) << path;
-    EXPECT_THAT(Said(AtPath(path + "s")), HasSubstr("no such field")) << path;
+    EXPECT_THAT(Said(schema::AtPath(path + "s")), HasSubstr("no such field")) << path;
     ++of_spec;
   }
   EXPECT_GT(of_spec, 40u);

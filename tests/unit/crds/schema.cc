@@ -150,6 +150,16 @@ std::vector<Json> LoadYamlDocuments(const std::string& path) {
   return documents;
 }
 
+Json AtPath(const std::string& path) {
+  if (path.empty()) return nullptr;
+  if (path.starts_with("[]")) return Json::array({AtPath(path.substr(path.starts_with("[].") ? 3 : 2))});
+  const std::size_t end = path.find_first_of(".[");
+  const std::string rest = end == std::string::npos ? "" : path.substr(path[end] == '.' ? end + 1 : end);
+  Json object = Json::object();
+  object[path.substr(0, end)] = AtPath(rest);
+  return object;
+}
+
 Json LoadSchema(std::string_view plural) {
   const Json crd = LoadYaml(fmt::format("{}/crds/{}.yaml", HEDDLE_SOURCE_DIR, plural));
   return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];

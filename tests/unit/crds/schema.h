@@ -21,6 +21,9 @@ std::vector<std::string> Violations(const Json& schema, const Json& value, std::
 // Every field of the schema, as the same schema paths, without metadata and what every kind has.
 std::set<std::string> AllFields(const Json& schema);
 
+// {"spec": {"classes": [{"name": null}]}} of "spec.classes[].name".
+Json AtPath(const std::string& path);
+
 // A change that the schema forbids, or one that it just allows.
 struct Mutation {
   std::string path;  // "status.gpus[0].index"

@@ -195,7 +195,7 @@ TEST(Lint, FindsEachFaultByItsRuleAndSaysBothFactsAndWhatToDo) {
   }
   // Agents report these; the linter passes them on.
   tried.insert({"drift", "not-set", "two-policies", "nic-unfit", "watchdog-nowhere", "infiniband-nowhere",
-                "infiniband-differs"});
+                "infiniband-differs", "devices-conflict", "devices-refused"});
   for (const RuleAbout& rule : Rules()) EXPECT_THAT(tried, Contains(std::string(rule.id)));
   EXPECT_EQ(Rules().size(), tried.size());
 }
