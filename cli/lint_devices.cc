@@ -161,7 +161,7 @@ class DeviceLint {
     Group group;
     for (const auto& [name, policy] : by_name_) {
       const bool told = std::any_of(node.told.begin(), node.told.end(),
-                                    [policy = policy](const auto& wish) { return Has(wish, policy->name); });
+                                    [one = policy](const auto& wish) { return Has(wish, one->name); });
       if (told || policy->spec.node_selector.empty()) group.push_back(policy);
     }
     const DeviceDecision decision = Decide(node.node, group);

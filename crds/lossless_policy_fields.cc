@@ -94,9 +94,8 @@ void RefuseContradictions(const Field& spec) {
   pfc.Each(lossless::kPriorities, [&](const Field& item) {
     if (!paused.insert(item.Int64(0, lossless::kPriorities - 1)).second) item.Refuse("stands twice");
   });
-  const int priority = IntOr(rdma("priority"), kUsualPriority);
   const Field cnp_priority = cnp("priority");
-  if (priority >= kLowestOfCnps && !cnp_priority.present())
+  if (IntOr(rdma("priority"), kUsualPriority) >= kLowestOfCnps && !cnp_priority.present())
     cnp_priority.Refuse("profiles send CNPs in 6 or 7: set it where rdma.priority is one of these");
   RefuseSharedWithoutPfc(spec);
   RefuseMarkingOfNoPriority(spec);
