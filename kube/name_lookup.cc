@@ -67,7 +67,8 @@ std::string SocketAddress::ToString() const {
                     port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "an address that cannot be written";
   }
-  return fmt::format(bytes.ss_family == AF_INET6 ? "[{}]:{}" : "{}:{}", host.data(), port.data());
+  return bytes.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data())
+                                     : fmt::format("{}:{}", host.data(), port.data());
 }
 
 Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::string& port,

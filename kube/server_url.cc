@@ -73,7 +73,8 @@ base::Status ReadAuthority(std::string_view authority, ServerUrl& url) {
 }  // namespace
 
 std::string ServerUrl::HostAndPort() const {
-  return fmt::format(host.find(':') != std::string::npos ? "[{}]:{}" : "{}:{}", host, port);
+  return host.find(':') != std::string::npos ? fmt::format("[{}]:{}", host, port)
+                                             : fmt::format("{}:{}", host, port);
 }
 
 Result<ServerUrl> ParseServerUrl(std::string_view url) {
