@@ -84,6 +84,9 @@ class ReleaseBed(NodeTestCase):
         ours = next(line.split()[0] for line in cls.node.images("ls").splitlines() if "/heddle:" in line)
         cls.node.images("tag", ours, f"{ours.rpartition(':')[0]}:{NEXT}")
         cls.node.images("tag", BUSYBOX, QUICKSTART_IMAGE)
+        # Charts of before 2026-11-24 named it without a registry.
+        scheduler = next(line.split()[0] for line in cls.node.images("ls").splitlines() if "/kube-scheduler:" in line)
+        cls.node.images("tag", scheduler, f"docker.io/library/{scheduler.rpartition('/')[2]}")
 
     @classmethod
     def _make_device_nodes(cls, machine):
