@@ -4,12 +4,25 @@
 
 namespace heddle::cli {
 
+namespace {
+
+// In the words of the transport (kube/beast_transport).
+bool GaveUpWaiting(const base::Error& error) {
+  return error.message.find("no answer for ") != std::string::npos ||
+         error.message.find("no complete answer for ") != std::string::npos;
+}
+
+}  // namespace
+
 std::string NextStep(const base::Error& error) {
   using base::Code;
   switch (error.code) {
-    case Code::kTimeout:
-      return "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig? "
-             "Where it is slow, --request-timeout 2m waits longer.";
+    case Code::kTimeout: {
+      std::string step = "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
+      // The server may have given up, too, or a wait of ours that the flag says nothing of.
+      if (GaveUpWaiting(error)) step += " Where it is slow, --request-timeout 2m waits longer.";
+      return step;
+    }
     case Code::kUnavailable:
       return "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
     case Code::kUnauthorized:

@@ -2,6 +2,8 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/beast/http/error.hpp>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -12,7 +14,8 @@ namespace http = boost::beast::http;
 AnswerParser::AnswerParser(const ChunkReader* on_chunk, std::size_t max_body)
     : on_chunk_(on_chunk), max_body_(max_body) {
   header_limit(kMaxHead);  // of one line: Beast counts anew where a head comes in several reads
-  body_limit(boost::none);
+  // Not boost::none: 1.74 compares a Content-Length with it unasked, and none is less than every number.
+  body_limit(std::numeric_limits<std::uint64_t>::max());
 }
 
 void AnswerParser::on_field_impl(http::field, string_view name, string_view value, error_code& error) {

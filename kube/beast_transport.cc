@@ -340,7 +340,7 @@ Result<HttpResponse> BeastTransport::Impl::Exchange(const HttpRequest& request, 
     const bool kept = connection != nullptr;
     if (!kept) connection = std::make_unique<Connection>(clock_);
     Wire& wire = connection->wire;
-    wire.Begin(stop);
+    TRY(wire.Begin(stop));
     call.answer.reset();
     if (!kept) {
       if (const Status open = Open(*connection, call); !open) return Fail(Told(open.error(), call));

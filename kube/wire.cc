@@ -97,9 +97,7 @@ Wire::Descriptor::~Descriptor() {
   if (number >= 0) ::close(number);
 }
 
-Wire::Wire(base::Clock& clock) : clock_(clock) {
-  wake_.number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-}
+Wire::Wire(base::Clock& clock) : clock_(clock) {}
 
 Wire::~Wire() {
   End();
@@ -110,16 +108,21 @@ Wire::~Wire() {
   ERR_clear_error();
 }
 
-void Wire::Begin(const std::stop_token& stop) {
-  stop_ = stop;
+Status Wire::Begin(const std::stop_token& stop) {
+  End();
   sent_ = 0;
-  alarm_.reset();
-  if (stop.stop_possible()) alarm_.emplace(stop, [wake = wake_.number] { ::eventfd_write(wake, 1); });
+  if (!stop.stop_possible()) return {};
+  wake_.number = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_.number < 0) return Fail(Failed("cannot make an event", errno));
+  stop_ = stop;
+  alarm_.emplace(stop, [wake = wake_.number] { ::eventfd_write(wake, 1); });
+  return {};
 }
 
 void Wire::End() {
-  alarm_.reset();
+  alarm_.reset();  // waits for one that is under way
   stop_ = {};
+  if (wake_.number >= 0) ::close(std::exchange(wake_.number, -1));
 }
 
 Status Wire::Wait(short events, base::MonotonicTime deadline) {
@@ -131,18 +134,11 @@ Status Wire::Wait(short events, base::MonotonicTime deadline) {
     const int ready = ::poll(both.data(), both.size(), int(std::min<std::int64_t>(left, INT_MAX)));
     if (ready < 0 && errno != EINTR) return Fail(Failed("cannot wait", errno));
     if (ready <= 0) continue;
-    if (both[1].revents != 0) {
-      // The stop, or one that came as the call before ended.
-      eventfd_t count = 0;
-      ::eventfd_read(wake_.number, &count);
-    } else if (both[0].revents != 0) {
-      return {};
-    }
+    if (both[0].revents != 0 && both[1].revents == 0) return {};
   }
 }
 
 Status Wire::Connect(const std::vector<SocketAddress>& addresses) {
-  if (wake_.number < 0) return Fail(Code::kUnavailable, "cannot make an event: out of descriptors");
   Status last = Fail(Code::kUnavailable, "it has no address");
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const base::MonotonicTime now = clock_.Now();
@@ -244,6 +240,7 @@ Result<std::optional<std::size_t>> Wire::Send(const char* from, std::size_t size
 Result<std::size_t> Wire::Read(char* to, std::size_t room) {
   // A server that never lets us wait must not keep us from ending.
   if (stop_.stop_requested()) return Fail(Stopped());
+  if (clock_.Now() >= deadline_) return Fail(Code::kTimeout, "");
   if (broken_) return Fail(*broken_);
   if (ended_) return std::size_t{0};
   if (tls_ != nullptr) return ReadTls(to, room);

@@ -33,8 +33,8 @@ class Wire {
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  // What is called until End heeds `stop`.
-  void Begin(const std::stop_token& stop);
+  // What is called until End heeds `stop`. An idle connection takes one descriptor and no second one to be woken by.
+  [[nodiscard]] base::Status Begin(const std::stop_token& stop);
   void End();
   void WaitUntil(base::MonotonicTime deadline) { deadline_ = deadline; }
 
@@ -71,7 +71,7 @@ class Wire {
   base::Error WhyTlsFailed();
 
   base::Clock& clock_;
-  Descriptor socket_, wake_;  // wake_: an eventfd that the stop token's callback sets
+  Descriptor socket_, wake_;  // wake_: an eventfd that the stop token's callback sets, from Begin to End
   base::MonotonicTime deadline_{};
   std::stop_token stop_;
   std::optional<std::stop_callback<std::function<void()>>> alarm_;

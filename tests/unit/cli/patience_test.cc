@@ -129,10 +129,14 @@ TEST(RequestTimeout, BoundsEveryRequestAndIsShorterThanTheClientsOwn) {
 }
 
 TEST(RequestTimeout, IsNamedWhereNoAnswerCame) {
-  EXPECT_THAT(NextStep({base::Code::kTimeout, "no answer within 20 s", std::nullopt}),
+  EXPECT_THAT(NextStep({base::Code::kTimeout, "no answer for 20000 ms", std::nullopt}),
               HasSubstr("--request-timeout 2m"));
-  EXPECT_EQ(NextStep({base::Code::kUnavailable, "refused", std::nullopt}).find("--request-timeout"),
-            std::string::npos);
+  for (const base::Error& other :
+       {base::Error{base::Code::kUnavailable, "refused", std::nullopt},
+        base::Error{base::Code::kTimeout, "the server answered 504", std::nullopt},
+        base::Error{base::Code::kTimeout, "2 pods are there after 90 s", std::nullopt}}) {
+    EXPECT_EQ(NextStep(other).find("--request-timeout"), std::string::npos) << other.message;
+  }
 }
 
 }  // namespace
