@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxSubstituteSets = 4096;
 constexpr std::size_t kMaxSubstitutes = 7;
-constexpr std::int32_t kNoSlot = -1;
 
 }  // namespace
 
@@ -20,14 +19,14 @@ Placement ToColumns(const std::vector<PlacedPod>& pods, std::int64_t epoch) {
   Placement placement;
   placement.epoch = epoch;
   std::map<std::string_view, std::int32_t> names;
-  const auto index_of = [&](const std::string& name) {
+  const auto index_of = [&](std::string_view name) {
     const auto [place, fresh] = names.try_emplace(name, std::int32_t(placement.node_names.size()));
-    if (fresh) placement.node_names.push_back(name);
+    if (fresh) placement.node_names.emplace_back(name);
     return place->second;
   };
   std::map<std::vector<std::int32_t>, std::int32_t> sets;
   for (const PlacedPod& pod : pods) {
-    placement.nodes.push_back(pod.has_slot() ? index_of(pod.node) : kNoSlot);
+    placement.nodes.push_back(index_of(pod.has_slot() ? std::string_view(pod.node) : kNoNode));
     placement.gpus.push_back(pod.gpus);
   }
   for (const PlacedPod& pod : pods) {
@@ -61,13 +60,15 @@ std::vector<PlacedPod> ToRows(const Placement& placement) {
   CHECK(placement.gpus.empty() || placement.gpus.size() == pods.size());
   CHECK(placement.substitutes.empty() || placement.substitutes.size() == pods.size());
   for (std::size_t i = 0; i < pods.size(); ++i) {
-    if (placement.nodes[i] == kNoSlot) continue;
-    pods[i].node = name(placement.nodes[i]);
+    std::string node = name(placement.nodes[i]);
+    if (node == kNoNode) continue;
+    pods[i].node = std::move(node);
     if (!placement.gpus.empty()) pods[i].gpus = placement.gpus[i];
     if (placement.substitutes.empty() || placement.substitutes[i] < 0) continue;
     const auto set = std::size_t(placement.substitutes[i]);
     CHECK(set < placement.substitute_sets.size());
-    for (const std::int32_t node : placement.substitute_sets[set]) pods[i].substitutes.push_back(name(node));
+    for (const std::int32_t other : placement.substitute_sets[set])
+      pods[i].substitutes.push_back(name(other));
   }
   return pods;
 }

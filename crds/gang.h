@@ -48,12 +48,16 @@ struct GangSpec {
   int gpus() const { return pods * gpus_per_pod; }
 };
 
+// In the place of a node's name, for a pod without a slot: no Node can be called so. An index of none would be refused
+// by those who run since before there were such pods, with the whole plan; of a node they do not know they pass over.
+inline constexpr std::string_view kNoNode = "-";
+
 // Where the pods go, as columns by pod index. Names stand once in a table, and pods of one neighbourhood
 // share one set of substitutes, so that 16,384 pods fit in an object.
 struct Placement {
   std::int64_t epoch = 0;               // grows with every plan of this gang
-  std::vector<std::string> node_names;  // distinct
-  std::vector<std::int32_t> nodes;      // by pod: index into node_names, -1 = the pod has no slot
+  std::vector<std::string> node_names;  // distinct; kNoNode among them where a pod has no slot
+  std::vector<std::int32_t> nodes;      // by pod: index into node_names
   std::vector<std::uint32_t> gpus;      // by pod: bit = GPU index; empty = every pod has its node's whole set
   std::vector<std::vector<std::int32_t>> substitute_sets;  // each up to 7 indexes into node_names, best first
   std::vector<std::int32_t>

@@ -120,7 +120,7 @@ Placement ReadPlacement(const Field& field, int pods) {
   placement.epoch = field("epoch").Required().Int64(0, kMaxInt64);
   placement.node_names = field("nodeNames").Required().Names(kMaxNodeNames, 253);
   const Field nodes = field("nodes");
-  placement.nodes = nodes.Required().Ints<std::int32_t>(kMaxPods, -1, std::int64_t(kMaxNodeNames) - 1);
+  placement.nodes = nodes.Required().Ints<std::int32_t>(kMaxPods, 0, std::int64_t(kMaxNodeNames) - 1);
   CheckColumn(nodes, placement.nodes.size(), pods);
   CheckIndexes(nodes, placement.nodes, placement.node_names.size());
   const Field gpus = field("gpus");

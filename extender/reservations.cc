@@ -67,8 +67,9 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
     if (lapsed.contains(int(rank))) continue;
     // It was done when the plan was made. A pod that comes all the same gets a slot, and until then nothing but what it
     // may have been told.
-    const bool has_slot = slots.nodes[rank] >= 0;
-    const std::string& node = has_slot ? slots.node_names[std::size_t(slots.nodes[rank])] : kNowhere;
+    const std::string& planned = slots.node_names[std::size_t(slots.nodes[rank])];
+    const bool has_slot = planned != crds::kNoNode;
+    const std::string& node = has_slot ? planned : kNowhere;
     const std::uint32_t gpus = slots.gpus.empty() ? 0 : slots.gpus[rank];
     const PodFacts* waiting = nullptr;
     bool live = false;

@@ -39,10 +39,9 @@ Json Axes(const placement::Quality& quality, const std::optional<placement::Para
 Json Places(const crds::Placement& placement, const std::map<std::string, int, std::less<>>& nodes) {
   std::map<int, std::uint32_t> by_node;
   for (std::size_t pod = 0; pod < placement.nodes.size(); ++pod) {
-    if (placement.nodes[pod] < 0) continue;  // no slot
     const std::size_t name = std::size_t(placement.nodes[pod]);
     if (name >= placement.node_names.size()) continue;
-    const auto node = nodes.find(placement.node_names[name]);
+    const auto node = nodes.find(placement.node_names[name]);  // none is called crds::kNoNode
     if (node != nodes.end()) by_node[node->second] |= pod < placement.gpus.size() ? placement.gpus[pod] : 0;
   }
   Json places = Json::array();

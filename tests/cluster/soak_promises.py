@@ -14,6 +14,7 @@ from bed import ApiError, path
 PREFIX = "heddle.dev/"
 GPU = "nvidia.com/gpu"
 WHOLE = (1 << 32) - 1
+NO_NODE = "-"  # the name under which a plan has the ranks without a slot
 GRACE = 15.0  # seconds: what one watch shows some time before another
 
 
@@ -25,7 +26,8 @@ def mask(indexes):
 def rows_of(placement):
     """(node, GPUs as bits) of each rank; 0 = the whole node, as a Gang says it. A rank without a slot has no node."""
     gpus = placement.get("gpus") or [0] * len(placement["nodes"])
-    return [(placement["nodeNames"][node] if node >= 0 else "", gpus[rank]) for rank, node in enumerate(placement["nodes"])]
+    names = ["" if name == NO_NODE else name for name in placement["nodeNames"]]
+    return [(names[node], gpus[rank]) for rank, node in enumerate(placement["nodes"])]
 
 
 def gpus_of(pod):

@@ -22,7 +22,7 @@ class BadInput(GangCase):
     def places(self, name):
         """The node that each rank is planned on."""
         placed = (self.gang(name).get("status") or {}).get("placement")
-        return [placed["nodeNames"][index] if index >= 0 else None for index in placed["nodes"]] if placed else []
+        return [placed["nodeNames"][index] for index in placed["nodes"]] if placed else []
 
     def pod_of(self, name, rank):
         return next(pod for pod in scenario.pods_of(self.plane, TEAM, name) if rank_of(pod) == rank)

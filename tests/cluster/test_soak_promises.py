@@ -10,9 +10,9 @@ from soak_promises import GRACE, AuditTail, Promises, hot, room_of, twice
 
 def gang(uid, version, rows, epoch=1):
     """A row without a node is one without a slot."""
-    names = sorted({node for node, _ in rows if node})
+    names = sorted({node or "-" for node, _ in rows})
     return {"metadata": {"uid": uid, "name": uid, "resourceVersion": str(version)}, "status": {"placement": {
-        "epoch": epoch, "nodeNames": names, "nodes": [names.index(node) if node else -1 for node, _ in rows], "gpus": [gpus for _, gpus in rows]}}}
+        "epoch": epoch, "nodeNames": names, "nodes": [names.index(node or "-") for node, _ in rows], "gpus": [gpus for _, gpus in rows]}}}
 
 
 def pod(name, version, gang_uid, node, gpus, rank=0, epoch=1, bound="", count=None, phase="Pending", **meta):

@@ -225,7 +225,7 @@ TEST(Codec, APlacementThatPointsOutsideItsTablesIsRefused) {
   };
   EXPECT_THAT(refusal("nodes", {0, 0, 1, 3}),
               HasSubstr("status.placement.nodes: entry 3 is 3, and its table has 3"));
-  EXPECT_THAT(refusal("nodes", {0, 0, 1, -2}), HasSubstr("status.placement.nodes[3]"));
+  EXPECT_THAT(refusal("nodes", {0, 0, 1, -1}), HasSubstr("status.placement.nodes[3]"));
   EXPECT_THAT(refusal("nodes", {0, 0, 1}), HasSubstr("has 3 entries for 4 pods"));
   EXPECT_THAT(refusal("gpus", {1}), HasSubstr("has 1 entries for 4 pods"));
   EXPECT_THAT(refusal("gpus", {1, 2, 3, 4294967296}), HasSubstr("status.placement.gpus[3]"));

@@ -175,17 +175,17 @@ TEST(Placement, ColumnsAndRowsSayTheSame) {
   EXPECT_EQ(ToRows(whole).size(), 2U);
 }
 
-TEST(Placement, ARankWithoutASlotNamesNoNode) {
+TEST(Placement, ARankWithoutASlotIsUnderANameThatNoNodeHas) {
   const std::vector<PlacedPod> rows{{"a", 0x0f, {"c"}}, {}, {"b", 0xf0, {}}};
   EXPECT_FALSE(rows[1].has_slot());
   const Placement columns = ToColumns(rows, 1);
-  EXPECT_THAT(columns.node_names, ElementsAre("a", "b", "c"));
-  EXPECT_THAT(columns.nodes, ElementsAre(0, -1, 1));
+  EXPECT_THAT(columns.node_names, ElementsAre("a", "-", "b", "c"));
+  EXPECT_THAT(columns.nodes, ElementsAre(0, 1, 2));
   EXPECT_THAT(columns.gpus, ElementsAre(0x0fu, 0u, 0xf0u));
   EXPECT_EQ(ToRows(columns), rows);
   const Placement nobody = ToColumns({{}, {}}, 1);
-  EXPECT_THAT(nobody.nodes, ElementsAre(-1, -1));
-  EXPECT_TRUE(nobody.node_names.empty());
+  EXPECT_THAT(nobody.nodes, ElementsAre(0, 0));
+  EXPECT_THAT(nobody.node_names, ElementsAre("-"));
   EXPECT_EQ(ToRows(nobody), std::vector<PlacedPod>(2));
 }
 
