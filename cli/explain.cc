@@ -12,6 +12,7 @@
 #include "cli/quality_view.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "kube/completed_indexes.h"
 #include "kube/object.h"
 #include "placement/planner.h"
 
@@ -351,7 +352,12 @@ void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
         "; quota is Kueue's and comes first: kubectl get workloads -n " + gang.ns;
   }
   if (!LacksRoom(gang) || !grounds) return;
-  Stuck stuck{.gang = &gang, .pods = reading.own_pods, .unusable = {}, .nodes = {}};
+  Stuck stuck{.gang = &gang, .pods = reading.own_pods, .unusable = {}, .nodes = {}, .done = std::nullopt};
+  // Not of a Job of a JobSet's, which counts its own pods only.
+  if (reading.kind == "Job" && kube::Uid(reading.owner) == gang.spec.owner.uid) {
+    stuck.done =
+        kube::ReadIndexes(kube::StringAt(reading.owner, {"status", "completedIndexes"}), gang.spec.pods);
+  }
   for (const Json& node : reading.nodes) {
     stuck.nodes[kube::Name(node)] = node;
     if (const std::string why = WhyUnusable(node); !why.empty()) stuck.unusable[kube::Name(node)] = why;

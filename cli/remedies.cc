@@ -33,11 +33,16 @@ std::optional<int> RankOf(const Json& pod) {
   return rank;
 }
 
-// The ranks that have no slot in its plan, or a pod that has succeeded, and none that lives.
+// The ranks that their Job says are done, or that have a pod that has succeeded, and none that lives. Where no Job was
+// asked those count that have no slot in the gang's plan.
 std::vector<bool> RanksDone(const Stuck& stuck) {
   const crds::Gang& gang = *stuck.gang;
   std::vector<bool> done(std::size_t(gang.spec.pods)), live(done.size());
-  if (gang.status.placement) {
+  if (stuck.done) {
+    for (const int rank : *stuck.done) {
+      if (rank >= 0 && rank < gang.spec.pods) done[std::size_t(rank)] = true;
+    }
+  } else if (gang.status.placement) {
     const auto rows = crds::ToRows(*gang.status.placement);
     for (std::size_t rank = 0; rank < std::min(rows.size(), done.size()); ++rank)
       done[rank] = !rows[rank].has_slot();
@@ -49,6 +54,12 @@ std::vector<bool> RanksDone(const Stuck& stuck) {
     if (kube::StringAt(pod, {"status", "phase"}) == "Succeeded") done[std::size_t(*rank)] = true;
   }
   for (std::size_t rank = 0; rank < done.size(); ++rank) done[rank] = done[rank] && !live[rank];
+  // A pod at the gate does not say its rank: where there are too many, one that was done has come again.
+  const auto gated = std::ptrdiff_t(gang.status.progress.seen) - gang.status.progress.released;
+  const auto count = [](const std::vector<bool>& ranks) {
+    return std::count(ranks.begin(), ranks.end(), true);
+  };
+  if (!stuck.done && gated + count(live) + count(done) > gang.spec.pods) done.assign(done.size(), false);
   if (std::find(done.begin(), done.end(), false) == done.end()) done.assign(done.size(), false);
   return done;
 }
@@ -304,6 +315,7 @@ Remedies FindRemedies(const Grounds& grounds, const Stuck& stuck) {
   remedies.not_looked = {"CPU", "memory", "taints"};
   if (!stuck.pods.empty() && kube::Find(stuck.pods.front(), {"spec", "affinity"}) != nullptr)
     remedies.not_looked.emplace_back("affinity");
+  if (!stuck.done) remedies.not_looked.emplace_back("ranks that are done");
   std::vector<crds::NodeTopology> topologies;
   for (const Ground& ground : grounds.fabrics) {
     for (const topology::FabricNode& one : ground.fabric->nodes) {

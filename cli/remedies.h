@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct Stuck {
   std::vector<Json> pods;                       // its own, all
   std::map<std::string, std::string> unusable;  // by node: "NotReady", "Cordoned"
   std::map<std::string, Json> nodes;            // Node objects, for selectors
+  // Ranks that are done by the word of its Job, also where their pods are gone. Nothing = its owner was not asked.
+  std::optional<std::set<int>> done = std::nullopt;
 };
 
 // `grounds` without the gang's own slots, but with its bound pods. Ends are tried of gangs of the same or a lower

@@ -48,8 +48,8 @@ struct GangSpec {
   int gpus() const { return pods * gpus_per_pod; }
 };
 
-// In the place of a node's name, for a pod without a slot: no Node can be called so. An index of none would be refused
-// by those who run since before there were such pods, with the whole plan; of a node they do not know they pass over.
+// In the place of a node's name, for a pod without a slot: no Node can be called so. Readers from before there
+// were such pods pass over a node that they do not know; an index of -1 they would refuse, and the whole plan with it.
 inline constexpr std::string_view kNoNode = "-";
 
 // Where the pods go, as columns by pod index. Names stand once in a table, and pods of one neighbourhood

@@ -1,11 +1,11 @@
 #include "extender/owner_layout.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
 #include "extender/owner_kinds.h"
+#include "kube/completed_indexes.h"
 
 namespace heddle::extender {
 namespace {
@@ -40,14 +40,6 @@ JobSize SizeOfJob(const kube::Json& spec, const std::string& title) {
 void AddSegment(OwnerLayout& layout, std::string name, std::int64_t jobs, const JobSize& size) {
   if (size.refusal && !layout.refusal) layout.refusal = size.refusal;
   layout.Append(std::move(name), jobs, size.pods);
-}
-
-// All of these digits or nothing.
-std::optional<std::int64_t> ReadIndex(const char* begin, const char* end) {
-  std::int64_t index = 0;
-  const auto [stop, error] = std::from_chars(begin, end, index);
-  if (begin == end || *begin == '-' || error != std::errc{} || stop != end) return std::nullopt;
-  return index;
 }
 
 void CheckPods(OwnerLayout& layout, const std::string& title) {
@@ -165,7 +157,7 @@ std::optional<std::int64_t> RankAfterLauncher(const kube::Json& pod) {
   const std::string name = kube::Name(pod);
   const std::size_t dash = name.rfind('-');
   if (dash == std::string::npos) return std::nullopt;
-  const auto index = ReadIndex(name.data() + dash + 1, name.data() + name.size());
+  const auto index = kube::ReadIndex(std::string_view(name).substr(dash + 1));
   if (!index || *index >= crds::kMaxPods) return std::nullopt;
   return *index + 1;
 }
@@ -234,24 +226,6 @@ JobDone ReadJobDone(const kube::Json& job) {
 
 namespace {
 
-// "0-3,7": those below `pods`.
-std::set<int> ReadIndexes(const std::string& text, std::int64_t pods) {
-  std::set<int> indexes;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    const char* const comma = std::find(at, end, ',');
-    const char* const dash = std::find(at, comma, '-');
-    const auto first = ReadIndex(at, dash), last = dash == comma ? first : ReadIndex(dash + 1, comma);
-    if (first && last) {
-      for (std::int64_t index = *first; index <= std::min(*last, pods - 1); ++index)
-        indexes.insert(int(index));
-    }
-    at = comma == end ? end : comma + 1;
-  }
-  return indexes;
-}
-
 // As its pods, a Job carries the marks that say which of the owner's it is.
 std::set<int> ReadRanksDoneOf(const OwnerLayout& layout, const kube::Json& job) {
   std::set<int> ranks;
@@ -261,7 +235,7 @@ std::set<int> ReadRanksDoneOf(const OwnerLayout& layout, const kube::Json& job) 
   if (segment == nullptr || !number || *number >= segment->jobs) return ranks;
   const JobDone done = ReadJobDone(job);
   const std::string last = std::to_string(std::max<std::int64_t>(segment->pods_per_job - 1, 0));
-  for (const int index : ReadIndexes(done.all ? "0-" + last : done.indexes, segment->pods_per_job)) {
+  for (const int index : kube::ReadIndexes(done.all ? "0-" + last : done.indexes, segment->pods_per_job)) {
     ranks.insert(int(segment->first + *number * segment->pods_per_job + index));
   }
   return ranks;
@@ -272,7 +246,7 @@ std::set<int> ReadRanksDoneOf(const OwnerLayout& layout, const kube::Json& job) 
 std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods,
                             const std::vector<std::shared_ptr<const kube::Json>>& jobs) {
   if (kube::StringAt(owner, {"kind"}) == kube::kJobs.kind) {
-    return ReadIndexes(kube::StringAt(owner, {"status", "completedIndexes"}), pods);
+    return kube::ReadIndexes(kube::StringAt(owner, {"status", "completedIndexes"}), pods);
   }
   std::set<int> ranks;
   if (jobs.empty()) return ranks;

@@ -405,6 +405,45 @@ TEST_F(ExplainGangTest, SeeksNoPlaceForARankWithoutASlot) {
   EXPECT_EQ(remedies[0]["kind"], "RoomNow") << "node-02 is enough";
 }
 
+// It and rank 3 are at the gate, where pods do not say their ranks.
+TEST_F(ExplainGangTest, SeeksAPlaceForARankWithoutASlotThatHasComeAgain) {
+  PutNodes("node-03");
+  PutRunning("important", "Job", 4, 4, 100);
+  crds::Gang gang = PutRunning("llama", "Job", 0, 4);
+  auto rows = crds::ToRows(*gang.status.placement);
+  rows[2] = {};
+  gang.status.placement = crds::ToColumns(rows, 2);
+  gang.status.progress = {4, 2, 2};
+  gang.status.reason = "NotEnoughFree";
+  gang.status.message = "2 ranks lost their slots";
+  Say(gang, crds::kDegraded, true, gang.status.message);
+  Say(gang, crds::kRunning, false);
+  Put(gang);
+  for (const char* pod : {"llama-2", "llama-3"}) server.Remove(kube::kPods, {"train", pod});
+  const Json remedies = Remedies("gang/llama-1");
+  ASSERT_FALSE(remedies.empty());
+  EXPECT_EQ(remedies[0]["kind"], "NodeBack") << "node-02 is not enough for two";
+}
+
+// Its pod is gone, and the gang has no plan that would say so.
+TEST_F(ExplainGangTest, SeeksNoPlaceForARankThatItsJobSaysIsDone) {
+  PutNodes("node-03");
+  PutRunning("important", "Job", 4, 4, 100);
+  const Json job = AddJob("llama", 4, "tp=8,dp=4");
+  crds::Gang gang = PutRefused("llama", 4, "");
+  gang.spec.owner = {.api_version = "batch/v1", .kind = "Job", .name = "llama", .uid = kube::Uid(job)};
+  Put(gang);
+  for (const int index : {0, 2, 3}) AddPod("llama", index, "", 8);
+  EXPECT_EQ(Remedies("job/llama")[0]["kind"], "NodeBack") << "three nodes are free";
+  server.Edit(kube::kJobs, {"train", "llama"}, [](Json& one) { one["status"]["completedIndexes"] = "1"; });
+  const Json remedies = Remedies("job/llama");
+  ASSERT_EQ(remedies.size(), 1U) << remedies.dump(2);
+  EXPECT_EQ(remedies[0]["kind"], "RoomNow");
+  EXPECT_THAT(ExplainJob("job/llama").out, HasSubstr("Not looked at: CPU, memory, taints."));
+  EXPECT_THAT(ExplainJob("gang/llama-1").out, HasSubstr("taints, ranks that are done."))
+      << "what made the gang is not read";
+}
+
 TEST_F(ExplainTest, RefusesAWorldThatIsNotTheGpus) {
   AddJob("llama", 8, "tp=8,pp=2,dp=4");
   AddPods(true, true);
