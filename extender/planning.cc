@@ -360,6 +360,14 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
                          const std::set<std::string>& kept) {
   const FabricView* view = FabricUnder(snapshot, current);
+  const bool slots =
+      std::any_of(current.begin(), current.end(), [](const auto& row) { return row.has_slot(); });
+  if (view == nullptr && !slots) {
+    return placement::Refusal{
+        placement::RefusalReason::kNotEnoughFree,
+        "its ranks were done; it is planned anew when all of those that came again are there",
+        {}};
+  }
   if (view == nullptr) return NoFabric(snapshot);
   return Standing(snapshot, *view, members, current, kept).Move(lost);
 }

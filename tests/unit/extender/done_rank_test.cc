@@ -172,6 +172,20 @@ TEST(DoneRank, ThatHadASlotIsGivenNoOtherInARepair) {
   EXPECT_EQ(plan.rows[2].node, names[3]);
 }
 
+// Nothing says on which fabric: there is no other rank.
+TEST(DoneRank, ThatComesAgainWhereNoRankHasASlotIsToldWhatItWaitsFor) {
+  const Snapshot snapshot = Stage(Line(4)).Take();
+  const GangMembers members = FourOfWhich("0-1", {2});
+  const auto sentence = [&](const std::vector<crds::PlacedPod>& rows) {
+    const PlanAnswer answer = RepairMembers(snapshot, members, rows, {2}, {});
+    const auto* refusal = std::get_if<placement::Refusal>(&answer);
+    return refusal == nullptr ? std::string("planned") : refusal->sentence;
+  };
+  EXPECT_EQ(sentence(std::vector<crds::PlacedPod>(4)),
+            "its ranks were done; it is planned anew when all of those that came again are there");
+  EXPECT_THAT(sentence({{}, {}, {"gone", 0xFF, {}}, {}}), testing::Not(HasSubstr("were done")));
+}
+
 // A gang of four ranks whose rank 1 was done when its plan was made, for three nodes of four.
 struct PlannedScene {
   explicit PlannedScene(const GangMembers& members) {
