@@ -184,6 +184,7 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
   if (options_.on_change) options_.on_change(*current);
   // Only now: what they make others offer belongs in the same write.
   const std::lock_guard lock(mutex_);
+  told_ = true;
   queue_.AddAfter(options_.node, Wait());
 }
 
@@ -211,8 +212,10 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<GrantReadings> grants;
   std::optional<DeviceNews> devices;
   std::optional<LosslessReadings> lossless;
+  bool told = false;
   {
     const std::lock_guard lock(mutex_);
+    told = told_;
     wanted = wanted_;
     grants = grants_;
     devices = devices_;
@@ -225,6 +228,8 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     Say(fmt::format("Waiting for the operator to make the NodeTopology node={}", options_.node));
     return Outcome::kDone;
   }
+  // The watch's store has it before those who make devices of its spec were told: that they were wakes us.
+  if (!told) return Outcome::kDone;
   const auto current = crds::OwnNodeTopologyFromJson(*object);
   if (!current) {
     Say(fmt::format("Could not read the NodeTopology node={} error=\"{}\"", options_.node,

@@ -43,6 +43,7 @@ struct PublisherOptions {
   // The first sight of the own object, with the Node that owns it; on Watch's thread.
   std::function<void(const std::optional<kube::OwnerReference>& owner, const kube::Json& object)> on_object;
   // The spec of the own object, each time that the watch shows it, at first after on_object; on Watch's thread.
+  // Nothing is written before it has returned once.
   std::function<void(const kube::Json& object)> on_change;
   // How each attempt to write ended; on Run's thread.
   std::function<void(bool written)> on_write;
@@ -116,6 +117,7 @@ class Publisher {
   bool published_ = false;
   bool settled_ = false;  // the object has once said what was offered
   bool seen_object_ = false;
+  bool told_ = false;  // on_change has once returned; nothing is written before
   std::uint64_t writes_ = 0;
   // The last successful write: what was sent, and what the server made of it. Should the server drop or
   // default a field, the object never equals what was sent; comparing with this keeps us from writing for

@@ -165,6 +165,32 @@ TEST_F(PublisherTest, TheFirstWriteHasWhatTheSpecMakesOfTheDevices) {
   EXPECT_EQ(publisher_->writes(), 1U);
 }
 
+// What is offered while the object is new wakes the writer, too.
+TEST_F(PublisherTest, TheFirstWriteWaitsForTheDevicesWhereAnotherLookComesBetween) {
+  std::atomic<bool> early = false;
+  PublisherOptions options;
+  options.node = "node-1";
+  options.jitter = seconds(0);
+  options.on_object = [&](const auto& /*owner*/, const Json& /*object*/) {
+    publisher_->Offer(Seen(node_));
+    while (publisher_->RunOnce({})) {
+    }
+    early = publisher_->writes() > 0;
+  };
+  options.on_change = [&](const Json& /*object*/) {
+    DeviceNews news;
+    news.reports = {{"rdma/hca", "all", 3, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 3, 3}};
+    publisher_->Offer(news);
+  };
+  publisher_ = std::make_unique<Publisher>(client_, clock_, base::Random(1), std::move(options));
+  watcher_ = std::jthread([this](std::stop_token stop) { publisher_->Watch(std::move(stop)); });
+  ASSERT_TRUE(server_.WaitForStreams(1));
+  MakeObject();
+  ASSERT_TRUE(Until([&] { return publisher_->published() && Status().contains("devices"); }));
+  EXPECT_FALSE(early) << "published before the spec was told";
+  EXPECT_EQ(publisher_->writes(), 1U);
+}
+
 TEST_F(PublisherTest, AsksNothingUntilTheOperatorMadeTheObjectAndSaysSoOnce) {
   Start();
   publisher_->Offer(Seen(node_));
