@@ -174,8 +174,9 @@ void CheckGating(const DoctorReading& reading, const Installation& installed, Fi
   if (Named(reading.mutating, kPolicy) == nullptr) {
     findings.push_back({check, Verdict::kProblem,
                         "the MutatingAdmissionPolicy heddle-gang is not there: pods with GPUs go past Heddle",
-                        "helm upgrade; it was left out if the cluster was older then, or the chart was "
-                        "rendered for an older one (helm template --kube-version)"});
+                        "helm upgrade; it was left out if the cluster was older then, the chart was rendered "
+                        "for an older one (helm template --kube-version), or mutatingPolicies is never: then "
+                        "prepare each Job: kubectl heddle prepare -f job.yaml | kubectl create -f -"});
   } else if (BindingOf(reading.mutating_bindings, kPolicy) == nullptr) {
     findings.push_back(
         {check, Verdict::kProblem,
