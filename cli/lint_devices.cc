@@ -74,6 +74,12 @@ topology::Node AnyNode(const Group& policies) {
   return node;
 }
 
+// Whether the one selects only nodes that the other selects, too, whatever nodes there are.
+bool IsWithin(const std::map<std::string, std::string>& one,
+              const std::map<std::string, std::string>& other) {
+  return std::includes(one.begin(), one.end(), other.begin(), other.end());
+}
+
 bool Has(const DeviceWish& wish, const std::string& policy) {
   return std::find(wish.policies.begin(), wish.policies.end(), policy) != wish.policies.end();
 }
@@ -91,7 +97,17 @@ class DeviceLint {
  public:
   DeviceLint(const std::vector<RdmaDevicePolicy>& policies, const std::vector<LintDeviceNode>& nodes)
       : nodes_(nodes) {
-    for (const RdmaDevicePolicy& policy : policies) by_name_.emplace(policy.name, &policy);
+    std::map<std::string, const RdmaDevicePolicy*> firsts;
+    for (const RdmaDevicePolicy& policy : policies) {
+      firsts.try_emplace(policy.name, &policy);
+      by_name_[policy.name] = &policy;
+    }
+    for (const auto& [name, policy] : by_name_) {
+      const crds::RdmaDevicePolicySpec& before = firsts.at(name)->spec;
+      if (before == policy->spec) continue;
+      changed_.insert(name);
+      if (!IsWithin(before.node_selector, policy->spec.node_selector)) moved_.insert(name);
+    }
   }
 
   std::vector<lossless::Finding> Look() && {
@@ -160,7 +176,8 @@ class DeviceLint {
   void LookAtNode(const LintDeviceNode& node) {
     Group group;
     for (const auto& [name, policy] : by_name_) {
-      const bool told = std::any_of(node.told.begin(), node.told.end(),
+      const bool told = !moved_.contains(name) &&
+                        std::any_of(node.told.begin(), node.told.end(),
                                     [one = policy](const auto& wish) { return Has(wish, one->name); });
       if (told || policy->spec.node_selector.empty()) group.push_back(policy);
     }
@@ -186,7 +203,13 @@ class DeviceLint {
 
   // What the agent refuses beyond what the operator did.
   void LookAtReport(const LintDeviceNode& node, const crds::DeviceReport& report) {
-    const bool elsewhere = report.state == crds::DeviceState::kElsewhere && report.healthy == 0;
+    if (changed_.contains(report.policy)) return;
+    // An agent from before that was looked at says so of each resource that another plugin is to offer: the operator
+    // waits for a newer one then, and there is nothing to correct.
+    const bool others = std::any_of(node.told.begin(), node.told.end(), [&report](const DeviceWish& wish) {
+      return wish.resource == report.resource && wish.plugin != crds::DevicePlugin::kHeddle;
+    });
+    const bool elsewhere = !others && report.state == crds::DeviceState::kElsewhere && report.healthy == 0;
     if (!elsewhere && report.state != crds::DeviceState::kRefused) return;
     const bool told = std::any_of(node.told.begin(), node.told.end(), [&report](const DeviceWish& wish) {
       return wish.resource == report.resource && !wish.reason.empty();
@@ -204,8 +227,10 @@ class DeviceLint {
   }
 
   const std::vector<LintDeviceNode>& nodes_;
-  std::map<std::string, const RdmaDevicePolicy*> by_name_;  // of two versions of one the first
-  std::set<std::pair<std::string, std::string>> at_odds_;   // on any node; one with itself, too
+  std::map<std::string, const RdmaDevicePolicy*> by_name_;  // of two versions of one the last
+  std::set<std::string> changed_;  // given twice, with another spec: what nodes were told is the first's
+  std::set<std::string> moved_;    // of these, those that need no longer select each node that the first did
+  std::set<std::pair<std::string, std::string>> at_odds_;  // on any node; one with itself, too
   std::map<std::tuple<std::string, std::string, std::string>, Alike> refused_;  // by policy, fact and reason
   std::vector<lossless::Finding> findings_;
 };

@@ -174,5 +174,83 @@ TEST(LintDevices, PassesOnWhatTheOperatorAndAgentsRefused) {
   EXPECT_EQ(found[1]["fact"], "heddle.dev/pair is not offered, by its agent");
 }
 
+// As `kubectl get rdmadevicepolicies,nt -o json | kubectl heddle lint - devices.yaml` reads them: exit code 3 where
+// anything was found of the two.
+Json FoundBeside(const std::vector<std::string>& cluster, const std::vector<std::string>& file) {
+  const auto list = [](const std::vector<std::string>& items) {
+    return fmt::format(R"({{"kind": "List", "items": [{}]}})", fmt::join(items, ","));
+  };
+  const std::string there = list(cluster), here = list(file);
+  const Output output =
+      Lint({.files = {"-", "devices.yaml"}},
+           [&](const std::string& path) -> base::Result<std::string> { return path == "-" ? there : here; },
+           {.format = Format::kJson});
+  EXPECT_EQ(output.err, "");
+  const Json found = Json::parse(output.out).at("findings");
+  EXPECT_EQ(output.exit_code, found.empty() ? Output::kOk : Output::kRefused);
+  return found;
+}
+
+TEST(LintDevices, OfTwoVersionsOfAPolicyTheLastIsLookedAt) {
+  const std::string good = Policy("dgx", R"({"mode": "Nics", "resources": [
+      {"name": "heddle.dev/a", "rails": [2]}, {"name": "heddle.dev/b", "rails": [3]}]})");
+  const std::string bad = Policy("dgx", R"({"mode": "Nics", "resources": [
+      {"name": "heddle.dev/a", "rails": [2, 3]}, {"name": "heddle.dev/b", "rails": [3]}]})");
+  const Json found = FoundBeside({good}, {bad});
+  ASSERT_EQ(found.size(), 1u) << found;
+  EXPECT_EQ(found[0]["rule"], "devices-conflict");
+  EXPECT_EQ(found[0]["where"], "RdmaDevicePolicy dgx");
+  EXPECT_THAT(FoundBeside({bad}, {good}), IsEmpty());
+}
+
+TEST(LintDevices, WhatAgentsRefusedOfAnEarlierVersionIsNotSaidOfTheLast) {
+  const std::string told = R"({"devices": [{"resource": "heddle.dev/nic", "policies": ["a"], "mode": "Nics",
+                               "plugin": "Heddle", "ports": ["mlx5_0:1"]}]})";
+  const std::string reports = R"([{"resource": "heddle.dev/nic", "policy": "a", "state": "Refused",
+                                   "reason": "GPU 3 is offered twice"}])";
+  const std::string before =
+      Policy("a", R"({"mode": "Nics", "resources": [{"name": "heddle.dev/nic", "rails": [0]}]})");
+  const std::string now =
+      Policy("a", R"({"mode": "Nics", "resources": [{"name": "heddle.dev/nic", "rails": [1]}]})");
+  EXPECT_THAT(FoundBeside({before, Node("gpu-1", told, reports)}, {now}), IsEmpty());
+  EXPECT_EQ(FoundBeside({before, Node("gpu-1", told, reports)}, {before}).size(), 1u)
+      << "nothing was changed";
+}
+
+TEST(LintDevices, AChangedPolicyIsHeldAgainstNodesThatItStillSelects) {
+  const std::string told = R"({"devices": [{"resource": "heddle.dev/nic", "policies": ["a"], "mode": "Nics",
+                               "plugin": "Heddle", "ports": ["mlx5_0:1"]}]})";
+  const auto policy = [](const std::string& labels, const std::string& role) {
+    return Policy("a", fmt::format(R"({{"nodeSelector": {{{}}}, "mode": "Nics",
+                                        "resources": [{{"name": "heddle.dev/nic", "roles": ["{}"]}}]}})",
+                                   labels, role));
+  };
+  const std::string before = policy(R"("pool": "x", "row": "7")", "compute");
+  const auto found = [&](const std::string& labels) {
+    return FoundBeside({before, Node("gpu-1", told)}, {policy(labels, "storage")});
+  };
+  // No node here has a storage NIC; of which nodes the last selects its labels alone say nothing.
+  EXPECT_EQ(found(R"("pool": "x", "row": "7")").size(), 1u);
+  EXPECT_EQ(found(R"("pool": "x")").size(), 1u) << "widened";
+  EXPECT_THAT(found(R"("pool": "x", "row": "7", "nics": "storage")"), IsEmpty()) << "narrowed";
+  EXPECT_THAT(found(R"("pool": "y")"), IsEmpty()) << "other nodes";
+}
+
+// The operator calls it Waiting.
+TEST(LintDevices, AnAgentThatDoesNotLookForAnotherPluginHasRefusedNothing) {
+  const auto told = [](const std::string& plugin) {
+    return fmt::format(R"({{"devices": [{{"resource": "rdma/hca", "policies": ["a"], "mode": "Nics",
+                                          "plugin": "{}", "ports": ["mlx5_0:1"]}}]}})",
+                       plugin);
+  };
+  const std::string reports = R"([{"resource": "rdma/hca", "policy": "a", "state": "Elsewhere",
+                                   "reason": "another plugin offers it"}])";
+  EXPECT_THAT(FoundIn({Node("gpu-1", told("RdmaShared"), reports)}), IsEmpty());
+  const Json found = FoundIn({Node("gpu-1", told("Heddle"), reports)});
+  ASSERT_EQ(found.size(), 1u) << found;
+  EXPECT_EQ(found[0]["rule"], "devices-refused");
+  EXPECT_EQ(found[0]["fact"], "rdma/hca is not offered, by its agent");
+}
+
 }  // namespace
 }  // namespace heddle::cli
