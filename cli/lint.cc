@@ -68,6 +68,7 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
     Append(std::move(file.device_policies), device_policies);
     Append(std::move(file.device_nodes), device_nodes);
   }
+  KeepLastVersions(policies, subjects, ports);
   looked.subjects = subjects.size() + device_policies.size();
   looked.nothing = LookedAtNothing(looked);
   for (const LintFile& file : looked.files) {

@@ -74,12 +74,6 @@ topology::Node AnyNode(const Group& policies) {
   return node;
 }
 
-// Whether the one selects only nodes that the other selects, too, whatever nodes there are.
-bool IsWithin(const std::map<std::string, std::string>& one,
-              const std::map<std::string, std::string>& other) {
-  return std::includes(one.begin(), one.end(), other.begin(), other.end());
-}
-
 bool Has(const DeviceWish& wish, const std::string& policy) {
   return std::find(wish.policies.begin(), wish.policies.end(), policy) != wish.policies.end();
 }

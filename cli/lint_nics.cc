@@ -14,6 +14,17 @@
 namespace heddle::cli {
 namespace {
 
+// Of those with one name the last, of those without any all.
+template <class T, class NameOf>
+void KeepLast(std::vector<T>& all, const NameOf& name_of) {
+  std::set<std::string> names;
+  const auto earlier = std::remove_if(all.rbegin(), all.rend(), [&](const T& one) {
+    const std::string name = name_of(one);
+    return !name.empty() && !names.insert(name).second;
+  });
+  all.erase(all.begin(), earlier.base());
+}
+
 template <class Entries>
 void AddPolicies(const Entries& entries, const std::string& port, std::vector<std::string>& to) {
   for (const auto& entry : entries) {
@@ -163,7 +174,6 @@ void LintPairs(const std::vector<LintPolicy>& policies, const std::vector<LintPo
     for (std::size_t j = i + 1; j < policies.size(); ++j) {
       const LintPolicy& one = policies[i];
       const LintPolicy& other = policies[j];
-      if (one.name == other.name) continue;  // two versions of it
       const LintPort* first = nullptr;
       int others = -1;
       for (const LintPort& port : ports) {
@@ -181,9 +191,30 @@ void LintPairs(const std::vector<LintPolicy>& policies, const std::vector<LintPo
 }  // namespace
 
 bool Nested(const std::map<std::string, std::string>& one, const std::map<std::string, std::string>& other) {
-  const auto& narrow = one.size() >= other.size() ? one : other;
-  const auto& wide = one.size() >= other.size() ? other : one;
+  return IsWithin(one, other) || IsWithin(other, one);
+}
+
+bool IsWithin(const std::map<std::string, std::string>& narrow,
+              const std::map<std::string, std::string>& wide) {
   return std::includes(narrow.begin(), narrow.end(), wide.begin(), wide.end());
+}
+
+void KeepLastVersions(std::vector<LintPolicy>& policies, std::vector<lossless::Subject>& subjects,
+                      std::vector<LintPort>& ports) {
+  std::map<std::string, LintPolicy> firsts;
+  std::set<std::string> moved;
+  for (const LintPolicy& policy : policies) {
+    const LintPolicy& first = firsts.try_emplace(policy.name, policy).first->second;
+    moved.erase(policy.name);  // of a version between
+    if (!IsWithin(first.spec.node_selector, policy.spec.node_selector)) moved.insert(policy.name);
+  }
+  if (firsts.size() == policies.size()) return;
+  KeepLast(policies, [](const LintPolicy& policy) { return policy.name; });
+  KeepLast(subjects, [](const lossless::Subject& subject) {
+    return subject.end == lossless::End::kPolicy ? subject.name : std::string();
+  });
+  for (LintPort& port : ports)
+    std::erase_if(port.policies, [&moved](const std::string& name) { return moved.contains(name); });
 }
 
 std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {

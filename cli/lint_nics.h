@@ -43,6 +43,15 @@ std::vector<lossless::Finding> LintRefusals(const std::vector<LintPolicy>& polic
 // labels of nodes whether there is a Node that both select.
 bool Nested(const std::map<std::string, std::string>& one, const std::map<std::string, std::string>& other);
 
+// Whether every Node that `narrow` selects is one that `wide` does.
+bool IsWithin(const std::map<std::string, std::string>& narrow,
+              const std::map<std::string, std::string>& wide);
+
+// Of two versions of one policy, as a cluster has it and as it is to be, leaves the last, among the subjects, too.
+// Ports whose node was told of the first keep that only where the last selects every node that the first did.
+void KeepLastVersions(std::vector<LintPolicy>& policies, std::vector<lossless::Subject>& subjects,
+                      std::vector<LintPort>& ports);
+
 // Policies that a port's NIC or driver cannot have, by the operator's own rules (lossless/render.h). A policy with a
 // nodeSelector is held against nodes that name it only: a NodeTopology does not say its Node's labels. One finding for
 // each policy and kind of NIC. And what policies say for InfiniBand, where no port takes it or where two of a node

@@ -493,6 +493,38 @@ TEST(LintCommand, FindsTwoPoliciesOfOneFileThatSelectOnePort) {
   EXPECT_THAT(RulesOf(lint({policy("a", pool), policy("b", row), moved})), IsEmpty());
 }
 
+TEST(LintCommand, OfTwoVersionsOfAPolicyTheLastIsLookedAt) {
+  const auto policy = [](const std::string& name, const std::string& spec) {
+    return R"({"kind": "LosslessPolicy", "metadata": {"name": ")" + name + R"("}, "spec": )" + spec + "}";
+  };
+  // As a cluster has them, and then a file with what `a` is to be.
+  const auto found = [&](const std::vector<std::string>& cluster, const std::string& now) {
+    const std::string there = fmt::format(R"({{"kind": "List", "items": [{}]}})", fmt::join(cluster, ","));
+    const std::string file = policy("a", now);
+    const Output output =
+        Lint({.files = {"-", "policy.yaml"}},
+             [&](const std::string& path) -> base::Result<std::string> { return path == "-" ? there : file; },
+             {.format = Format::kJson});
+    EXPECT_EQ(output.err, "");
+    EXPECT_EQ(Json::parse(output.out).at("lookedAt"), cluster.front() == policy("b", "{}") ? 2 : 1);
+    return RulesOf(output);
+  };
+  const std::string all = "{}", storage = R"({"roles": ["storage"]})", other = policy("b", "{}");
+  EXPECT_THAT(found({other, policy("a", all)}, storage), IsEmpty());
+  EXPECT_THAT(found({other, policy("a", storage)}, all), ElementsAre("two-policies"));
+  // A node whose NIC can have none of it, and that was told of the first: what the last selects labels alone say, unless
+  // that is all that the first did.
+  const std::string node = R"({"kind": "NodeTopology", "metadata": {"name": "gpu-1"},
+      "spec": {"lossless": [{"ports": ["mlx5_0:1"], "policies": ["a"], "generation": 1, "mode": "Apply"}]},
+      "status": {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef",
+        "nvlinkDomainMissing": "NotApplicable", "nics": [
+          {"name": "mlx5_0", "role": "compute", "rail": 0, "transport": "RoCE", "driver": "ionic",
+           "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]}]}})";
+  const std::vector<std::string> told{policy("a", R"({"nodeSelector": {"pool": "x"}})"), node};
+  EXPECT_THAT(found(told, R"({"nodeSelector": {"pool": "x"}, "rails": [0]})"), ElementsAre("nic-unfit"));
+  EXPECT_THAT(found(told, R"({"nodeSelector": {"pool": "x", "row": "7"}})"), IsEmpty());
+}
+
 TEST(LintCommand, SaysThatNothingEndsAPauseOfNicsWithoutAWatchdog) {
   const auto policy = [](const std::string& spec) {
     return R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" + spec + "}";
