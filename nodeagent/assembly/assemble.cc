@@ -341,6 +341,7 @@ class Assembly {
       one.pci_id = PciIdOf(silent.pci);
       one.whole = false;
       one.silent = true;
+      one.given = silent.given;
       one.distance = DistancesTo(silent.pci, gpus);
       const bool near = std::any_of(one.distance.begin(), one.distance.end(),
                                     [](PciDistance distance) { return distance <= PciDistance::kPxb; });
@@ -406,15 +407,16 @@ class Assembly {
     }
   }
 
-  // Whether the bus has lost it. A function beside the GPU that is no compute NIC was meant for something else; a GPU
-  // that is unlike those with a NIC may be meant to have none; and a bus that was not read, or that a file supplied,
-  // tells of nothing that is missing.
+  // Whether the bus has lost it. A function beside the GPU that is no compute NIC was meant for something else, but for
+  // one that is given away; a GPU that is unlike those with a NIC may be meant to have none; and a bus that was not
+  // read, or that a file supplied, tells of nothing that is missing.
   bool IsGoneFromBus(const BareGpu& bare, const std::vector<std::string>& gpus,
                      const std::vector<BareGpu>& all) const {
     const std::string& address = gpus[std::size_t(bare.gpu)];
     if (readings_.pci.unread || !readings_.pci.source.empty()) return false;
     for (const auto& [pci, device] : readings_.pci.devices) {
       if (device.class_code >> 16 != 0x02 || device.virtual_function) continue;
+      if (IsGiven(pci) && IsLikeOneThatSpeaks(pci)) continue;
       const bool compute = std::any_of(
           seen_.node.nics.begin(), seen_.node.nics.end(),
           [&pci = pci](const Nic& nic) { return nic.pci == pci && nic.role == NicRole::kCompute; });
@@ -476,10 +478,7 @@ class Assembly {
       owners[i]->rail = rails.places[i].rail;
     }
     SayAllSilent();
-    for (BareGpu& bare : rails.bare) {
-      const bool named = !bare.pci.empty();
-      std::erase_if(bare.pci, [this](const std::string& pci) { return IsGiven(pci); });
-      if (named && bare.pci.empty()) continue;  // somebody has it who asked for it
+    for (const BareGpu& bare : rails.bare) {
       if (bare.silent || IsGoneFromBus(bare, gpus, rails.bare))
         bare_gpus_.emplace_back(gpus[std::size_t(bare.gpu)], bare);
     }

@@ -278,16 +278,18 @@ class Measurement {
     }
     const auto [each, having] = UsualNics(groups);
     for (const Group& group : groups) {
-      std::set<int> rails;                             // of its NICs that are there
+      std::set<int> rails, given;                      // of its NICs that are there, and that are given away
       std::map<int, std::vector<std::string>> silent;  // PCI addresses of those that are silent, by rail
       std::size_t here = 0;
       bool told = group.nics.empty();
       for (const std::size_t nic : group.nics) {
         const topology::Fact<int>& rail = rails_.places[nic].rail;
         told = told || rail.known();
-        if (!nics_[nic].silent) ++here;
+        if (!nics_[nic].silent || nics_[nic].given) ++here;
         if (!rail.known()) continue;
-        if (nics_[nic].silent) {
+        if (nics_[nic].given) {
+          given.insert(*rail);
+        } else if (nics_[nic].silent) {
           std::vector<std::string>& functions = silent[*rail];
           if (!nics_[nic].pci.empty()) functions.push_back(nics_[nic].pci);
         } else {
@@ -306,11 +308,11 @@ class Measurement {
       if (!told || (!bare && !shorn)) continue;
       for (const int gpu : group.gpus) {
         const int rail = gpu / int(share);
-        const bool others = rails.contains(rail);
+        const bool others = rails.contains(rail), kept = others || given.contains(rail);
         const auto found = silent.find(rail);
         if (found != silent.end()) {
           rails_.bare.push_back({gpu, rail, true, others, found->second});
-        } else if (others ? shorn && !any_silent : bare) {
+        } else if (kept ? shorn && !any_silent : bare) {
           rails_.bare.push_back({gpu, rail, any_silent, others, {}});
         }
       }

@@ -18,6 +18,7 @@ struct RailNic {
   std::string board;     // tells cards of one PCI id apart: one port or two, 200 or 400 Gb/s; empty = unknown
   bool storage = false;  // its owner says that it is for storage (storage_nics.h), wherever it stands
   bool silent = false;   // it has no RDMA device (silent_nics.h): it keeps its place, and carries nothing
+  bool given = false;    // and somebody took it from its driver on purpose: no GPU has lost it
   friend bool operator==(const RailNic&, const RailNic&) = default;
 };
 
@@ -70,7 +71,8 @@ struct Rails {
 //
 // A machine with fewer NICs than GPUs may be made so. That a NIC is missing is believed of a silent one, and else where
 // NICs share a PCIe switch with GPUs and three GPUs of four have theirs. A GPU that is left with others on its rail has
-// lost one if most GPUs have more of them than it, and where none is silent, if three of four have.
+// lost one if most GPUs have more of them than it, and where none is silent, if three of four have. One that is given
+// away counts as there, and says nothing of its neighbours.
 //
 // `gpus`: how many. `nics` in PCI order, which is how boards are wired; device names may come in any order.
 Rails MeasureRails(int gpus, const std::vector<RailNic>& nics);

@@ -290,6 +290,32 @@ TEST(Rails, TellThatAGpuHasFewerNicsThanTheOthers) {
       << "it has none at all";
 }
 
+TEST(Rails, TakeANicThatIsGivenAwayForOneThatIsThere) {
+  std::vector<RailNic> nics;  // two GPUs and two NICs behind each of four switches
+  for (std::size_t i = 0; i < 8; ++i) {
+    std::vector<PciDistance> distance(8, kSys);
+    distance[i] = distance[i ^ 1U] = kPix;
+    nics.push_back(Nic(distance));
+  }
+  const auto take = [](RailNic& nic, bool given) {
+    nic.silent = true;
+    nic.given = given;
+    nic.rate_gbps = 0;
+    nic.whole = false;
+    nic.pci = "0000:0c:00.0";
+  };
+  take(nics[0], true);
+  EXPECT_THAT(MeasureRails(8, nics).bare, IsEmpty());
+  take(nics[1], false);
+  EXPECT_THAT(MeasureRails(8, nics).bare, ElementsAre(BareGpu{1, 1, true, false, {"0000:0c:00.0"}}));
+  nics.erase(nics.begin() + 1);
+  EXPECT_THAT(MeasureRails(8, nics).bare, ElementsAre(BareGpu{1, 1, false, false, {}}))
+      << "the one that is nowhere is not silent";
+  std::vector<RailNic> twice = OnSwitchesOfTheirOwn(4, {0, 0, 1, 1, 2, 2, 3, 3});
+  take(twice[3], true);
+  EXPECT_THAT(MeasureRails(4, twice).bare, IsEmpty());
+}
+
 TEST(Rails, TakeNicsThatOnlySomeGpusHaveForMadeSo) {
   EXPECT_THAT(MeasureRails(4, OnSwitchesOfTheirOwn(4, {0, 0, 1, 1, 2, 3})).bare, IsEmpty());
   std::vector<RailNic> nics = OnSwitchesOfTheirOwn(4, {0, 0, 1, 2, 3});

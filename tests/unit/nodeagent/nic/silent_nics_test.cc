@@ -203,6 +203,21 @@ TEST_F(SilentNics, OverEthernetAreKnownByTheirDriverWhereAllOfThemAre) {
   EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
 }
 
+// Of the two NICs of a switch.
+TEST_F(SilentNics, ThatAVirtualMachineHasDoNotHideThatTheNextOneLeftTheBus) {
+  Machine("dgx-a100");
+  const std::string address = "0000:0c:00.0", gone = Look().node.FindNic("mlx5_1")->pci;
+  const std::filesystem::path way(kDevices + files_.ReadLink(kDevices + address).value_or(""));
+  files_.Link(way.lexically_normal().string() + "/driver", "../../../../../../bus/pci/drivers/vfio-pci");
+  for (const char* nic : {"mlx5_0", "mlx5_1"}) files_.Remove(kRdma + nic);
+  files_.Remove(kDevices + gone);
+  const Observation seen = Look();
+  EXPECT_THAT(seen.lost_nics, ElementsAre(testing::AllOf(HasSubstr("GPU 1 has no NIC of its own on rail 1"),
+                                                         HasSubstr("its NIC is gone from the PCI bus"))));
+  EXPECT_EQ(seen.node.gpus.at(1).nic_gone, (topology::LostNic{1, ""}));
+  EXPECT_FALSE(seen.node.gpus.at(0).nic_gone);
+}
+
 TEST_F(SilentNics, AreUnknownWhereTheListOfRdmaDevicesCannotBeRead) {
   Machine("hgx-h100");
   EXPECT_EQ(FindSilentNics(files_, ProbePci(files_), {}).size(), 8U);
