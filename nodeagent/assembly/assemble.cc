@@ -436,7 +436,12 @@ class Assembly {
       const auto gpu = std::find_if(seen_.node.gpus.begin(), seen_.node.gpus.end(),
                                     [&address = address](const Gpu& one) { return one.pci == address; });
       if (gpu == seen_.node.gpus.end() || bare.rail > topology::kMaxRail) continue;
-      gpu->nic_gone = topology::LostNic{bare.rail, bare.pci.empty() ? std::string() : bare.pci.front()};
+      // A pod may have it, which nothing on the host tells from a card that failed: no plan shall count it as down,
+      // and no gang be told, not even the one that has it.
+      const bool lent = bare.silent && readings_.rdma_exclusive;
+      if (lent && bare.others) continue;
+      if (!lent)
+        gpu->nic_gone = topology::LostNic{bare.rail, bare.pci.empty() ? std::string() : bare.pci.front()};
       const Nic* left = seen_.node.NicOfGpu(gpu->index);
       std::string text = fmt::format("GPU {} {} on rail {}", gpu->index,
                                      bare.others ? "lacks a NIC" : "has no NIC of its own", bare.rail);

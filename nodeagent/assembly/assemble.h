@@ -30,6 +30,7 @@ struct Readings {
   GpuReadings gpus;
   RdmaReadings rdma;
   std::vector<SilentNic> silent_nics;
+  bool rdma_exclusive = false;  // a pod may have those without an RDMA device; asked only where there are any
   NetReadings net;
   LeafReadings leaves;
   StorageNics storage;

@@ -64,6 +64,7 @@ Readings Discovery::Read() {
     before = std::move(after);
   }
   readings.silent_nics = FindSilentNics(files_, readings.pci, readings.rdma);
+  readings.rdma_exclusive = !readings.silent_nics.empty() && RdmaIsExclusive(files_);
   counted_.Settle(readings.rdma, readings.net);
   if (mtus_) mtus_->Tell(readings.rdma, readings.net);
   AddAmdGpus(files_, readings.pci, readings.gpus);

@@ -113,4 +113,8 @@ std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree
   return silent;
 }
 
+bool RdmaIsExclusive(const base::FileTree& files) {
+  return base::ReadTrimmed(files, "sys/module/ib_core/parameters/netns_mode").value_or(std::string()) == "N";
+}
+
 }  // namespace heddle::nodeagent

@@ -24,6 +24,7 @@ using testing::Not;
 
 const std::string kDevices = "sys/bus/pci/devices/";
 const std::string kRdma = "sys/class/infiniband/";
+const std::string kNetnsMode = "sys/module/ib_core/parameters/netns_mode";
 
 crds::Condition LinksUpOf(const Observation& seen) {
   for (const crds::Condition& condition : ConditionsOf(seen)) {
@@ -201,6 +202,42 @@ TEST_F(SilentNics, OverEthernetAreKnownByTheirDriverWhereAllOfThemAre) {
                                                      HasSubstr("have no RDMA device"))));
   EXPECT_EQ(seen.lost_nics.size(), 8U);
   EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
+}
+
+// A gang that has all of them would be told that its own NICs failed.
+TEST_F(SilentNics, ThatPodsMayHaveAreNotToldToWhoeverPlaces) {
+  Machine("hgx-h100");
+  files_.Remove(kRdma + "mlx5_3");
+  files_.Write(kNetnsMode, "Y\n");
+  EXPECT_EQ(Look().node.gpus.at(3).nic_gone, (topology::LostNic{3, "0000:5e:00.0"}));
+  files_.Write(kNetnsMode, "N\n");
+  for (int i = 0; i < 8; ++i) files_.Remove(kRdma + "mlx5_" + std::to_string(i));
+  const Observation seen = Look();
+  for (const topology::Gpu& gpu : seen.node.gpus) EXPECT_FALSE(gpu.nic_gone) << gpu.index;
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("have no RDMA device")));
+  EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
+}
+
+TEST_F(SilentNics, ThatAPodCannotHaveAreToldToWhoeverPlacesEverywhere) {
+  Machine("hgx-h100");
+  files_.Write(kNetnsMode, "N\n");
+  files_.Remove(kRdma + "mlx5_3");
+  files_.Remove(kRdma + "mlx5_6");
+  files_.Remove(kDevices + "0000:5e:00.0");
+  const topology::Node node = Look().node;
+  EXPECT_EQ(node.gpus.at(3).nic_gone, (topology::LostNic{3, ""})) << "the bus lost it";
+  EXPECT_FALSE(node.gpus.at(6).nic_gone);
+}
+
+TEST_F(SilentNics, OfAGpuWithSeveralAreNoFaultOfItsLinksWherePodsMayHaveThem) {
+  Machine("p5en-48xlarge");
+  const std::string lost = Look().node.NicsOfGpu(5).at(0)->name;
+  files_.Write(kNetnsMode, "N\n");
+  files_.Remove(kRdma + lost);
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, ElementsAre(HasSubstr("1 of 16 EFA functions on the PCI bus")));
+  EXPECT_EQ(LinksUpOf(seen).status, crds::ConditionStatus::kTrue);
+  EXPECT_FALSE(seen.node.gpus.at(5).nic_gone);
 }
 
 // Of the two NICs of a switch.
