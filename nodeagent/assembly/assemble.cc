@@ -332,6 +332,7 @@ class Assembly {
   // which a bond makes one NIC.
   std::vector<Nic*> AddSilent(const std::vector<std::string>& gpus, std::vector<RailNic>& measured) {
     std::vector<Nic*> owners;
+    const bool parts_are_rails = ArePartsRails();
     std::string_view last_card;
     for (Nic& nic : seen_.node.nics) owners.push_back(&nic);
     for (const SilentNic& silent : readings_.silent_nics) {
@@ -347,6 +348,10 @@ class Assembly {
                                     [](PciDistance distance) { return distance <= PciDistance::kPxb; });
       if (!silent.infiniband && (!near || SlotOf(silent.pci) == last_card)) continue;
       last_card = SlotOf(silent.pci);
+      if (silent.by_part && !parts_are_rails) {
+        lone_parts_.push_back(&silent);
+        continue;
+      }
       one.transport = silent.infiniband ? topology::Transport::kInfiniBand : topology::Transport::kRoce;
       std::size_t at = 0;
       for (std::size_t i = 0; i < measured.size(); ++i) {
@@ -389,6 +394,22 @@ class Assembly {
     }
   }
 
+  bool IsBeside(const std::string& pci, const std::string& gpu) const {
+    return DistanceOf(readings_, gpu, pci).value_or(PciDistance::kSys) <= PciDistance::kPxb;
+  }
+
+  // NICs that only their part for RDMA tells are the rails where each GPU has one beside it. One beside some of them
+  // may be the host's own, of a host that wants no RDMA: no GPU misses it, and no other NIC is measured by it. Where
+  // pods take whole devices all of them may be with pods.
+  bool ArePartsRails() const {
+    const auto& silent = readings_.silent_nics;
+    return !readings_.rdma_exclusive && !bus_gpus_.empty() &&
+           std::all_of(bus_gpus_.begin(), bus_gpus_.end(), [&](const std::string& gpu) {
+             return std::any_of(silent.begin(), silent.end(),
+                                [&](const SilentNic& one) { return one.by_part && IsBeside(one.pci, gpu); });
+           });
+  }
+
   // One sentence for all that have one cause: a driver that is not loaded is one thing, not eight.
   void SayAllSilent() {
     for (const auto& [kind, functions] : silent_) {
@@ -420,8 +441,7 @@ class Assembly {
       const bool compute = std::any_of(
           seen_.node.nics.begin(), seen_.node.nics.end(),
           [&pci = pci](const Nic& nic) { return nic.pci == pci && nic.role == NicRole::kCompute; });
-      if (!compute && DistanceOf(readings_, address, pci).value_or(PciDistance::kSys) <= PciDistance::kPxb)
-        return false;
+      if (!compute && IsBeside(pci, address)) return false;
     }
     for (std::size_t i = 0; i < gpus.size(); ++i) {
       const bool served =
@@ -481,6 +501,13 @@ class Assembly {
       }
       owners[i]->role = rails.places[i].role;
       owners[i]->rail = rails.places[i].rail;
+    }
+    const bool compute = std::any_of(rails.places.begin(), rails.places.end(),
+                                     [](const RailPlace& place) { return place.role == NicRole::kCompute; });
+    // A host without any compute NIC: they may be what is left of its rails.
+    for (const SilentNic* part : lone_parts_) {
+      if (!compute && !readings_.rdma_exclusive)
+        silent_[{PciIdOf(part->pci), part->driver}].push_back(part->pci);
     }
     SayAllSilent();
     for (const BareGpu& bare : rails.bare) {
@@ -558,6 +585,7 @@ class Assembly {
   const Readings& readings_;
   std::vector<std::string> bus_gpus_;                                               // sorted
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> silent_;  // by PCI id and driver
+  std::vector<const SilentNic*> lone_parts_;                // beside a GPU, by part, and no rails
   std::vector<std::pair<std::string, BareGpu>> bare_gpus_;  // by PCI address of the GPU
   Observation seen_;
 };

@@ -98,7 +98,8 @@ std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree
     }
     NicFacts facts{address};
     facts.manages_nvlink = files.Read(function + "/vpd").value_or("").find("SW_MNG") != std::string::npos;
-    if (!WhyExcluded(facts)) silent.push_back({address, std::move(driver), infiniband});
+    if (WhyExcluded(facts)) continue;
+    silent.push_back({address, std::move(driver), infiniband, false, !infiniband && !like_others});
   }
   if (std::all_of(silent.begin(), silent.end(), [](const SilentNic& one) { return one.given; }))
     return silent;

@@ -16,6 +16,9 @@ struct SilentNic {
   std::string driver;       // that has the function; empty: none has
   bool infiniband = false;  // the bus calls it InfiniBand
   bool given = false;       // its driver keeps it for a virtual machine or DPDK, and nothing is wrong
+  // Nothing but a part for RDMA on the auxiliary bus tells it. That is there also where no driver of RDMA shall be
+  // loaded: it may be the host's own network card.
+  bool by_part = false;
   friend bool operator==(const SilentNic&, const SilentNic&) = default;
 };
 

@@ -42,6 +42,14 @@ class SilentNics : public testing::Test {
  protected:
   void Machine(const std::string& shape) { test::Fill(test::ReadOf(shape), files_); }
   Observation Look() const { return test::LookAt(files_, "node-00"); }
+  // As mlx5_core makes it, whether or not mlx5_ib is loaded.
+  void MakeRdmaPart(const std::string& function) {
+    const std::string way = files_.ReadLink(kDevices + function).value_or("");
+    for (const char* part : {"rdma", "eth"}) {
+      const std::string name = std::string("mlx5_core.") + part + ".";
+      files_.Link("sys/bus/auxiliary/devices/" + name + function.substr(5, 2), way + "/" + name + "0");
+    }
+  }
 
   test::MemoryFileTree files_;
 };
@@ -191,17 +199,30 @@ TEST_F(SilentNics, OverEthernetAreKnownByTheirDriverWhereAllOfThemAre) {
   const std::vector<std::string> functions{"0000:17:00.0", "0000:97:00.0"};
   for (int i : {0, 1}) files_.Remove(kRdma + "mlx5_bond_" + std::to_string(i));
   EXPECT_THAT(Look().problems, Not(Contains(HasSubstr("no RDMA device"))));
-  for (const std::string& function : functions) {
-    const std::string way = files_.ReadLink(kDevices + function).value_or("");
-    files_.Link("sys/bus/auxiliary/devices/mlx5_core.rdma." + function.substr(5, 2),
-                way + "/mlx5_core.rdma.0");
-    files_.Link("sys/bus/auxiliary/devices/mlx5_core.eth." + function.substr(5, 2), way + "/mlx5_core.eth.0");
-  }
+  for (const std::string& function : functions) MakeRdmaPart(function);
   const Observation seen = Look();
   EXPECT_THAT(seen.problems, Contains(testing::AllOf(HasSubstr(functions[0]), HasSubstr(functions[1]),
                                                      HasSubstr("have no RDMA device"))));
   EXPECT_EQ(seen.lost_nics.size(), 8U);
   EXPECT_EQ(LinksUpOf(seen).reason, "NicGone");
+}
+
+// One card beside some of the GPUs, whose driver of RDMA is kept from loading: the host wants none.
+TEST_F(SilentNics, ThatOnlyAPartForRdmaTellsAreNoGpusWhereSomeHaveNone) {
+  Machine("roce-dual-tor");
+  for (int i : {0, 1}) files_.Remove(kRdma + "mlx5_bond_" + std::to_string(i));
+  MakeRdmaPart("0000:17:00.0");
+  const Observation seen = Look();
+  EXPECT_THAT(seen.problems, Contains(HasSubstr("function 0000:17:00.0 (15b3:1021) has no RDMA device")));
+  EXPECT_THAT(seen.lost_nics, IsEmpty());
+  for (const topology::Gpu& gpu : seen.node.gpus) EXPECT_FALSE(gpu.nic_gone) << gpu.index;
+  MakeRdmaPart("0000:97:00.0");
+  const topology::Node without = Look().node;
+  for (const topology::Gpu& gpu : without.gpus) EXPECT_TRUE(gpu.nic_gone) << gpu.index;
+  files_.Write(kNetnsMode, "N\n");
+  const Observation with_pods = Look();
+  EXPECT_THAT(with_pods.problems, Not(Contains(HasSubstr("no RDMA device")))) << "pods may have both";
+  EXPECT_THAT(with_pods.lost_nics, IsEmpty());
 }
 
 // A gang that has all of them would be told that its own NICs failed.
