@@ -54,7 +54,7 @@ struct Flags {
   Command command = Command::kPlan;
   Format format = Format::kText;
   std::string kubeconfig, context;
-  std::string request_timeout;        // one that ParseRequestTimeout takes, or empty: kPatience
+  std::string request_timeout;        // one that ParseRequestTimeout takes, or empty: kRequestPatience
   std::string node;                   // of topology; empty = all
   std::vector<std::string> topology;  // of topology and fabric: files in place of a cluster
   ExplainOptions explain;

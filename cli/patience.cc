@@ -51,7 +51,7 @@ kube::ClientOptions ClientOptionsOf(const Flags& flags) {
     options.request_timeout = options.list_timeout = kCompletionPatience;
   } else if (!flags.request_timeout.empty() || flags.command != Command::kRelease) {
     const auto given = ParseRequestTimeout(flags.request_timeout);
-    options.request_timeout = options.list_timeout = given ? *given : milliseconds(kPatience);
+    options.request_timeout = options.list_timeout = given ? *given : milliseconds(kRequestPatience);
   }
   return options;
 }

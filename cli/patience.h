@@ -17,7 +17,7 @@ namespace heddle::cli {
 // How long a command waits for one answer of the API server where nothing else is said. Pages of 500 objects
 // come in a second or two, also from afar; who gets none for so long has a server that hangs, or a network that
 // swallows.
-inline constexpr std::chrono::seconds kPatience{20};
+inline constexpr std::chrono::seconds kRequestPatience{20};
 
 // After so long without an answer the person at the terminal is told who is waited for.
 inline constexpr std::chrono::seconds kSilence{2};

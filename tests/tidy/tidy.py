@@ -162,6 +162,22 @@ def check_claims():
             yield "docs/testing.md", 1, f"names the test {name}, which is not there"
 
 
+def check_one_definition(headers):
+    """One name, two values in two headers of one namespace: the linker takes either for both, and says nothing."""
+    first = {}
+    for path, text in headers:
+        spaces = []
+        for number, line in enumerate(text.split("\n"), 1):
+            if opened := re.match(r"namespace (\w[\w:]*) \{", line):
+                spaces.append(opened[1])
+            elif line.startswith("}  // namespace") and spaces:
+                spaces.pop()
+            elif found := re.match(r"(?:inline constexpr [^=;{(]*\b(k[A-Z]\w*)|(?:struct|class|enum class) (\w+)\b(?!::)[^;]*\{)", line):
+                key = ("::".join(spaces), found[1] or found[2])
+                if first.setdefault(key, path) != path:
+                    yield path, number, f"defines {key[0]}::{key[1]}, as {first[key]} does: one of both is everybody's"
+
+
 def check_index():
     """docs/README.md calls itself the list of the pages, and people look for theirs there."""
     index = ROOT / "docs/README.md"
@@ -209,7 +225,7 @@ def check_conditions():
 
 def main():
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
-    faults, checked = [], 0
+    faults, checked, headers = [], 0, []
     for path in sorted(set(listed.stdout.split("\n"))):
         file = ROOT / path
         if not path or not file.is_file():
@@ -219,11 +235,13 @@ def main():
             checked += 1
             if path.split("/")[0] in MAY_INCLUDE:
                 faults += [(path, *f) for f in check_file(path, text)]
+                if path.endswith(".h"):
+                    headers.append((path, text))
             faults += [(path, *f) for f in check_words(path, text)]
         elif path.endswith(".md"):
             checked += 1
             faults += [(path, *f) for f in check_links(path, file.read_text())]
-    faults += [*check_claims(), *check_index(), *check_reasons(), *check_conditions()]
+    faults += [*check_claims(), *check_one_definition(headers), *check_index(), *check_reasons(), *check_conditions()]
     for path, number, what in faults:
         print(f"{path}:{number}: {what}")
     print(f"tidy: {checked} files, {len(faults)} faults")

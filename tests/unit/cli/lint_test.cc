@@ -581,7 +581,7 @@ TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
       refusal(policy(R"({"classes": [{"name": "x", "use": "Other", "dscps": "3-1", "priority": 0}]})")),
       HasSubstr("spec.classes[0].dscps: \"3-1\" is no list of DSCPs"));
   EXPECT_THAT(refusal(R"({"kind": "List", "items": [7]})"), HasSubstr("items[0] is no object"));
-  EXPECT_THAT(refusal(R"({"kind": "Pod"})"), HasSubstr("no LosslessPolicy and no NodeTopology"));
+  EXPECT_THAT(refusal(R"({"kind": "Pod"})"), HasSubstr("no LosslessPolicy, RdmaDevicePolicy or NodeTopology"));
   EXPECT_THAT(refusal("{\n\"PORT\": {\n,"), HasSubstr("line 3"));
   EXPECT_THAT(refusal("dear linter,\n"),
               HasSubstr("none of LosslessPolicy, RdmaDevicePolicy, NodeTopology, config_db.json"));
@@ -590,7 +590,7 @@ TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
   EXPECT_THAT(refusal("# Title\n\n**Prose** with an &anchor, and *another*:\n\n```yaml\nkind: Job\n```\n"),
               HasSubstr("none of LosslessPolicy, RdmaDevicePolicy, NodeTopology, config_db.json"));
   EXPECT_THAT(refusal("# a comment\n---\n\nmetadata: {name: p}\nkind: Pod\n"),
-              HasSubstr("no LosslessPolicy and no NodeTopology"));
+              HasSubstr("no LosslessPolicy, RdmaDevicePolicy or NodeTopology"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("nests deeper"));
   EXPECT_THAT(refusal("kind: LosslessPolicy\nspec: [\n"), HasSubstr("line 3"));
   EXPECT_THAT(refusal("PFC configuration:\n\tenabled 0 0 5\n"), HasSubstr("line 2: PFC is 0 or 1"));
