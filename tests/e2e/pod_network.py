@@ -51,7 +51,9 @@ def enter():
     if libc.unshare(CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "no network namespace of its own: " + os.strerror(ctypes.get_errno()))
     run(["ip", "link", "set", "lo", "up"])
-    run(["ip", "link", "add", BRIDGE, "type", "bridge"])
+    # An address of its own: else it takes the lowest of its ports', and with a pod that goes all others lose their way out
+    # for the half minute in which they believe in the old one.
+    run(["ip", "link", "add", BRIDGE, "address", "02:00:00:00:00:01", "type", "bridge"])
     run(["ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", BRIDGE])
     run(["ip", "link", "set", BRIDGE, "up"])
     for address in (KUBERNETES, DNS):
