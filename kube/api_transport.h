@@ -8,8 +8,7 @@
 
 namespace heddle::kube {
 
-// What every program asks its API server over: chosen here alone. To be called before the program has threads.
-// `clock` must outlive it.
+// What every program asks its API server over: chosen here alone. `clock` must outlive it.
 std::unique_ptr<HttpTransport> MakeApiTransport(ClientConfig config, base::Clock& clock);
 
 }  // namespace heddle::kube
