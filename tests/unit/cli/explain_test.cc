@@ -209,6 +209,24 @@ class ExplainGangTest : public ExplainTest {
     }
     return gang;
   }
+  // "llama" wants room: its rank 2 was done when it was planned and has no slot, and neither rank 2 nor 3 has a pod.
+  // node-03 is away, and a gang that goes before has the other unit.
+  void PutWithoutASlotForRank2(const std::string& message,
+                               std::optional<crds::GangProgress> progress = std::nullopt) {
+    PutNodes("node-03");
+    PutRunning("important", "Job", 4, 4, 100);
+    crds::Gang gang = PutRunning("llama", "Job", 0, 4);
+    auto rows = crds::ToRows(*gang.status.placement);
+    rows[2] = {};
+    gang.status.placement = crds::ToColumns(rows, 2);
+    if (progress) gang.status.progress = *progress;
+    gang.status.reason = "NotEnoughFree";
+    gang.status.message = message;
+    Say(gang, crds::kDegraded, true, message);
+    Say(gang, crds::kRunning, false);
+    Put(gang);
+    for (const char* pod : {"llama-2", "llama-3"}) server.Remove(kube::kPods, {"train", pod});
+  }
   crds::Gang PutRefused(const std::string& name, int pods, const std::string& require, int priority = 0) {
     crds::Gang gang = NewGang(name, "JobSet", pods, priority);
     if (!require.empty()) gang.spec.require = {{placement::Axis::kDp, placement::Level::kLeaf}};
@@ -388,18 +406,7 @@ TEST_F(ExplainGangTest, SeeksARankThatLostItsNodeAPlaceBesideTheOthers) {
 
 // Rank 2 is done and its pod is gone; rank 3 is to be placed, and there is one node for it.
 TEST_F(ExplainGangTest, SeeksNoPlaceForARankWithoutASlot) {
-  PutNodes("node-03");
-  PutRunning("important", "Job", 4, 4, 100);
-  crds::Gang gang = PutRunning("llama", "Job", 0, 4);
-  auto rows = crds::ToRows(*gang.status.placement);
-  rows[2] = {};
-  gang.status.placement = crds::ToColumns(rows, 2);
-  gang.status.reason = "NotEnoughFree";
-  gang.status.message = "1 rank lost its slot";
-  Say(gang, crds::kDegraded, true, gang.status.message);
-  Say(gang, crds::kRunning, false);
-  Put(gang);
-  for (const char* pod : {"llama-2", "llama-3"}) server.Remove(kube::kPods, {"train", pod});
+  PutWithoutASlotForRank2("1 rank lost its slot");
   const Json remedies = Remedies("gang/llama-1");
   ASSERT_EQ(remedies.size(), 1U) << remedies.dump(2);
   EXPECT_EQ(remedies[0]["kind"], "RoomNow") << "node-02 is enough";
@@ -407,19 +414,7 @@ TEST_F(ExplainGangTest, SeeksNoPlaceForARankWithoutASlot) {
 
 // It and rank 3 are at the gate, where pods do not say their ranks.
 TEST_F(ExplainGangTest, SeeksAPlaceForARankWithoutASlotThatHasComeAgain) {
-  PutNodes("node-03");
-  PutRunning("important", "Job", 4, 4, 100);
-  crds::Gang gang = PutRunning("llama", "Job", 0, 4);
-  auto rows = crds::ToRows(*gang.status.placement);
-  rows[2] = {};
-  gang.status.placement = crds::ToColumns(rows, 2);
-  gang.status.progress = {4, 2, 2};
-  gang.status.reason = "NotEnoughFree";
-  gang.status.message = "2 ranks lost their slots";
-  Say(gang, crds::kDegraded, true, gang.status.message);
-  Say(gang, crds::kRunning, false);
-  Put(gang);
-  for (const char* pod : {"llama-2", "llama-3"}) server.Remove(kube::kPods, {"train", pod});
+  PutWithoutASlotForRank2("2 ranks lost their slots", crds::GangProgress{4, 2, 2});
   const Json remedies = Remedies("gang/llama-1");
   ASSERT_FALSE(remedies.empty());
   EXPECT_EQ(remedies[0]["kind"], "NodeBack") << "node-02 is not enough for two";

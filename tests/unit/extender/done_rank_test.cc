@@ -6,7 +6,6 @@
 
 #include "extender/gang_decision.h"
 #include "extender/gang_status.h"
-#include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
 #include "extender/planning.h"
 #include "extender/preempting.h"
@@ -51,28 +50,10 @@ GangMembers FourOfWhich(const std::string& indexes, const std::set<int>& pods,
   return ReadMembers({"train", "job-uid", 0}, &job, ReadPods(std::move(shared)));
 }
 
-// Two Jobs of two pods each: the whole first and rank 2 are done.
 GangMembers LastOfAJobSet() {
-  Json set = kube::NewObject(OwnerKindOf("jobset.x-k8s.io/v1alpha2", "JobSet")->resource, {"train", "set"});
-  set["metadata"]["uid"] = "set-uid";
-  Json replicated{{"name", "workers"}, {"replicas", 2}};
-  replicated["template"]["spec"] = IndexedJob(2)["spec"];
-  const Json pod = GatedPod(1, "tp=8,dp=4");
-  replicated["template"]["spec"]["template"]["metadata"]["annotations"] = pod["metadata"]["annotations"];
-  set["spec"]["replicatedJobs"] = Json::array({replicated});
-  const auto of_job = [](Json object, const char* number) {
-    auto& labels = object["metadata"]["labels"];
-    labels[std::string(jobset::kUid)] = "set-uid";
-    labels[std::string(jobset::kName)] = "set";
-    labels[std::string(jobset::kReplicatedJob)] = "workers";
-    labels[std::string(jobset::kJobIndex)] = number;
-    return Share(std::move(object));
-  };
-  Json first = IndexedJob(2), second = IndexedJob(2);
-  first["status"]["completedIndexes"] = "0-1";
-  second["status"]["completedIndexes"] = "0";
-  return ReadMembers({"train", "set-uid", 0}, &set, ReadPods({of_job(pod, "1")}), Mode::kPlace, nullptr,
-                     {of_job(first, "0"), of_job(second, "1")});
+  const test::JobSetNearItsEnd near;
+  return ReadMembers({"train", "set-uid", 0}, &near.set, ReadPods({near.pod}), Mode::kPlace, nullptr,
+                     near.jobs);
 }
 
 PlannedGang Planned(const PlanAnswer& answer) {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "extender/owner_kinds.h"
 #include "tests/unit/extender/pod_words.h"
 
 namespace heddle::extender {
@@ -80,33 +79,16 @@ TEST(GangMembers, ARankThatTheJobCallsCompletedIsDoneWithoutItsPod) {
 }
 
 TEST(GangMembers, ARankThatAJobOfTheJobSetCallsCompletedIsDoneWithoutItsPod) {
-  Json set = kube::NewObject(OwnerKindOf("jobset.x-k8s.io/v1alpha2", "JobSet")->resource, {"train", "set"});
-  set["metadata"]["uid"] = "set-uid";
-  Json replicated{{"name", "workers"}, {"replicas", 2}};
-  replicated["template"]["spec"] = IndexedJob(2)["spec"];
-  const Json pod = GatedPod(1, "tp=8,dp=4");
-  replicated["template"]["spec"]["template"]["metadata"]["annotations"] = pod["metadata"]["annotations"];
-  set["spec"]["replicatedJobs"] = Json::array({replicated});
-  const auto of_job = [](Json object, const char* number) {
-    auto& labels = object["metadata"]["labels"];
-    labels[std::string(jobset::kUid)] = "set-uid";
-    labels[std::string(jobset::kName)] = "set";
-    labels[std::string(jobset::kReplicatedJob)] = "workers";
-    labels[std::string(jobset::kJobIndex)] = number;
-    return Share(std::move(object));
-  };
-  Json first = IndexedJob(2), second = IndexedJob(2);
-  first["status"]["completedIndexes"] = "0-1";
-  second["status"]["completedIndexes"] = "0";
-  const ReadPods pods({of_job(pod, "1")});
-  const GangMembers members = ReadMembers({"train", "set-uid", 0}, &set, pods, Mode::kPlace, nullptr,
-                                          {of_job(first, "0"), of_job(second, "1")});
+  const test::JobSetNearItsEnd near;
+  const ReadPods pods({near.pod});
+  const GangMembers members =
+      ReadMembers({"train", "set-uid", 0}, &near.set, pods, Mode::kPlace, nullptr, near.jobs);
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
   EXPECT_THAT(members.done, testing::ElementsAre(true, true, true, false));
   ASSERT_TRUE(members.ranks[3]);
   EXPECT_EQ(members.seen(), 4);
   EXPECT_THAT(members.Missing(), testing::IsEmpty());
-  EXPECT_THAT(ReadMembers({"train", "set-uid", 0}, &set, pods).Missing(), testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(ReadMembers({"train", "set-uid", 0}, &near.set, pods).Missing(), testing::ElementsAre(0, 1, 2));
 }
 
 struct Wrong {

@@ -2,8 +2,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "crds/keys.h"
+#include "extender/gang_key.h"
+#include "extender/owner_kinds.h"
 #include "kube/object.h"
 
 namespace heddle::test {
@@ -41,5 +45,40 @@ inline kube::Json GatedPod(int index, const std::string& parallelism = "tp=8,dp=
 inline std::shared_ptr<const kube::Json> Share(kube::Json object) {
   return std::make_shared<const kube::Json>(std::move(object));
 }
+
+// A JobSet of two Jobs of two pods each, of which only the last rank's pod is there: its Jobs say that the others are
+// done.
+struct JobSetNearItsEnd {
+  JobSetNearItsEnd() {
+    set["metadata"]["uid"] = "set-uid";
+    kube::Json replicated{{"name", "workers"}, {"replicas", 2}};
+    replicated["template"]["spec"] = IndexedJob(2)["spec"];
+    const kube::Json last = GatedPod(1, "tp=8,dp=4");
+    replicated["template"]["spec"]["template"]["metadata"]["annotations"] = last["metadata"]["annotations"];
+    set["spec"]["replicatedJobs"] = kube::Json::array({replicated});
+    pod = OfJob(last, "1");
+    jobs = {JobOf("0", "0-1"), JobOf("1", "0")};
+  }
+
+  kube::Json set = kube::NewObject(extender::OwnerKindOf("jobset.x-k8s.io/v1alpha2", "JobSet")->resource,
+                                   {"train", "set"});
+  std::shared_ptr<const kube::Json> pod;                // of rank 3
+  std::vector<std::shared_ptr<const kube::Json>> jobs;  // in their order
+
+ private:
+  static std::shared_ptr<const kube::Json> OfJob(kube::Json object, const char* number) {
+    auto& labels = object["metadata"]["labels"];
+    labels[std::string(extender::jobset::kUid)] = "set-uid";
+    labels[std::string(extender::jobset::kName)] = "set";
+    labels[std::string(extender::jobset::kReplicatedJob)] = "workers";
+    labels[std::string(extender::jobset::kJobIndex)] = number;
+    return Share(std::move(object));
+  }
+  static std::shared_ptr<const kube::Json> JobOf(const char* number, const char* done) {
+    kube::Json job = IndexedJob(2);
+    job["status"]["completedIndexes"] = done;
+    return OfJob(std::move(job), number);
+  }
+};
 
 }  // namespace heddle::test
