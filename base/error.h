@@ -16,10 +16,10 @@ enum class Code : std::uint8_t {
   kConflict,       // somebody else wrote first; read again
   kExpired,        // the resource version or the continue token is too old; list again
   kThrottled,      // the server asks us to slow down; see retry_after
-  kUnavailable,    // no connection, a cut connection or a server that is starting
+  kUnavailable,    // no connection, a cut one, or a server that is starting or gave up waiting
   kUnauthorized,   // who we are was not accepted
   kForbidden,      // who we are is known and may not do this
-  kTimeout,        // no answer in time; the write may have happened
+  kTimeout,        // our own side gave up waiting; the write may have happened
   kCancelled,      // our own side asked to stop
   kTooLarge,       // a bound on size was reached
   kUnimplemented,  // the other side does not offer this

@@ -6,25 +6,19 @@ namespace heddle::cli {
 
 namespace {
 
-// In the words of the transport (kube/beast_transport).
-bool GaveUpWaiting(const base::Error& error) {
-  return error.message.find("no answer for ") != std::string::npos ||
-         error.message.find("no complete answer for ") != std::string::npos;
-}
+const std::string kIsItUp =
+    "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
 
 }  // namespace
 
 std::string NextStep(const base::Error& error) {
   using base::Code;
   switch (error.code) {
-    case Code::kTimeout: {
-      std::string step = "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
-      // The server may have given up, too, or a wait of ours that the flag says nothing of.
-      if (GaveUpWaiting(error)) step += " Where it is slow, --request-timeout 2m waits longer.";
-      return step;
-    }
+    // A wait of our own, for one request. Where the server gave up it is kUnavailable.
+    case Code::kTimeout:
+      return kIsItUp + " Where it is slow, --request-timeout 2m waits longer.";
     case Code::kUnavailable:
-      return "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
+      return kIsItUp;
     case Code::kUnauthorized:
       return "Log in again; `kubectl auth whoami` shows who you are.";
     case Code::kForbidden:

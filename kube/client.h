@@ -93,7 +93,7 @@ struct ClientOptions {
 // …".
 //   400 422 kInvalid · 401 kUnauthorized · 403 kForbidden · 404 kNotFound · 405 415 kUnimplemented
 //   409 kConflict, or kAlreadyExists by reason · 410 kExpired · 413 kTooLarge · 429 kThrottled
-//   503 kUnavailable · 408 504 kTimeout · other kInternal
+//   408 502 503 504 kUnavailable · other kInternal; kTimeout is the transport's alone: our wait was over
 // Repeats what client-go repeats (rest/with_retry.go): 429 and 5xx with a Retry-After header, at most 10
 // times and for no longer than one request may take; what then fails has the wait that is left to the caller in
 // Error::retry_after, a minute at most. Lost connections are not repeated here, as the write may have happened, but for

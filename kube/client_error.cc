@@ -34,9 +34,6 @@ Code CodeOfHttp(int status) {
     case 415:
     case 501:
       return Code::kUnimplemented;
-    case 408:
-    case 504:
-      return Code::kTimeout;
     case 409:
       return Code::kConflict;
     case 410:
@@ -45,8 +42,11 @@ Code CodeOfHttp(int status) {
       return Code::kTooLarge;
     case 429:
       return Code::kThrottled;
+    // Of these the last one is the server's own wait, or a proxy's, and the first that for us; kTimeout is ours.
+    case 408:
     case 502:
     case 503:
+    case 504:
       return Code::kUnavailable;
     default:
       return status / 100 == 4 ? Code::kInvalid : Code::kInternal;

@@ -23,6 +23,7 @@ namespace heddle::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class CommandsInVain : public Stage {
  protected:
@@ -83,6 +84,8 @@ TEST_F(CommandsInVain, SayWhatToDoNext) {
       EXPECT_EQ(output.exit_code, Output::kFailed) << output.out;
       EXPECT_THAT(output.err, HasSubstr("Error: "));
       EXPECT_THAT(output.err, HasSubstr("\n" + step));
+      EXPECT_THAT(output.err, Not(HasSubstr("--request-timeout")))
+          << "the server did answer, or nobody listens";
     }
   }
 }

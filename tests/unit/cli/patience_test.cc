@@ -9,6 +9,8 @@
 #include "cli/complete_names.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "kube/object.h"
+#include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
 
 namespace heddle::cli {
@@ -16,7 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // Answers after so long, by the clock.
 class SlowServer final : public kube::HttpTransport {
@@ -128,14 +132,33 @@ TEST(RequestTimeout, BoundsEveryRequestAndIsShorterThanTheClientsOwn) {
   }
 }
 
-TEST(RequestTimeout, IsNamedWhereNoAnswerCame) {
-  EXPECT_THAT(NextStep({base::Code::kTimeout, "no answer for 20000 ms", std::nullopt}),
-              HasSubstr("--request-timeout 2m"));
-  for (const base::Error& other :
-       {base::Error{base::Code::kUnavailable, "refused", std::nullopt},
-        base::Error{base::Code::kTimeout, "the server answered 504", std::nullopt},
-        base::Error{base::Code::kTimeout, "2 pods are there after 90 s", std::nullopt}}) {
-    EXPECT_EQ(NextStep(other).find("--request-timeout"), std::string::npos) << other.message;
+// A request as it comes back from a server that answers every one so.
+base::Error ErrorOfAServerThatAnswers(int status) {
+  test::FakeClock clock;
+  test::FakeApiServer server(clock);
+  server.FailNext({.status = status});
+  kube::Client client(server, clock);
+  const auto read = client.List(kube::kPods, {}, {});
+  EXPECT_FALSE(read);
+  return read ? base::Error{} : read.error();
+}
+
+TEST(RequestTimeout, IsNamedWhereOurOwnWaitWasOverWhateverTheWords) {
+  for (const char* words : {"https://10.0.0.1:6443: no answer for 20000 ms", "too late", ""}) {
+    EXPECT_THAT(NextStep({base::Code::kTimeout, words, std::nullopt}),
+                AllOf(HasSubstr("Is the cluster up"), HasSubstr("--request-timeout 2m")))
+        << words;
+    EXPECT_THAT(NextStep({base::Code::kUnavailable, words, std::nullopt}),
+                AllOf(HasSubstr("Is the cluster up"), Not(HasSubstr("--request-timeout"))))
+        << words;
+  }
+}
+
+TEST(RequestTimeout, IsNotNamedWhereTheServerGaveUp) {
+  for (const int status : {408, 503, 504}) {
+    const base::Error error = ErrorOfAServerThatAnswers(status);
+    EXPECT_EQ(error.code, base::Code::kUnavailable) << status;
+    EXPECT_THAT(NextStep(error), AllOf(HasSubstr("Is the cluster up"), Not(HasSubstr("--request-timeout"))));
   }
 }
 

@@ -158,7 +158,8 @@ TEST_F(ClientTest, MapsEveryStatusToItsCode) {
       {Refusal(429, "TooManyRequests", "m"), Code::kThrottled},
       {Refusal(500, "InternalError", "m"), Code::kInternal},
       {Refusal(503, "ServiceUnavailable", "m"), Code::kUnavailable},
-      {Refusal(504, "Timeout", "m"), Code::kTimeout},
+      {Refusal(408, "Timeout", "m"), Code::kUnavailable},
+      {Refusal(504, "Timeout", "m"), Code::kUnavailable},
       {Refusal(504, "Timeout", "Too large resource version: 9, current: 3"), Code::kExpired},
       {HttpResponse{502, {}, "<html>bad gateway</html>"}, Code::kUnavailable},
   };
