@@ -17,7 +17,8 @@ struct Installation {
   bool observes = false;    // mode=observe: no pod is touched
   bool everywhere = false;  // scope=cluster
   bool scope_known = false;
-  bool by_hand = false;  // no MutatingAdmissionPolicy is served: people prepare their Jobs
+  bool left_out = false;  // mutatingPolicies=never, and so there is no policy that gates
+  bool by_hand = false;   // that, or no MutatingAdmissionPolicy is served: people prepare their Jobs
   std::set<Option> options{Option::kAny};
 };
 Installation InstallationOf(const DoctorReading& reading);

@@ -20,6 +20,9 @@ using crds::Json;
 
 constexpr int kLeastMinor = 33;     // ValidatingAdmissionPolicy, and tokens that name their node
 constexpr int kMutatingMinor = 36;  // MutatingAdmissionPolicy v1
+// Where the chart's value mutatingPolicies is never it says so on the guard that is there with every value.
+constexpr std::string_view kMarkedPolicy = "heddle-plan";
+constexpr std::string_view kMutatingPolicies = "heddle.dev/mutating-policies";
 const std::string kInstall =
     "helm upgrade --install heddle charts/heddle -n heddle-system --create-namespace";
 
@@ -114,6 +117,11 @@ bool ServesMutating(const DoctorReading& reading) {
   });
 }
 
+bool IsToldNeverToMutate(const DoctorReading& reading) {
+  const Json* guard = Named(reading.validating, kMarkedPolicy);
+  return guard != nullptr && kube::Annotation(*guard, kMutatingPolicies) == "never";
+}
+
 // Whether a container of that Deployment or DaemonSet of ours is given a flag that begins so.
 bool IsStartedWith(const base::Result<Objects>& objects, const std::string& ns, std::string_view name,
                    std::string_view flag) {
@@ -158,6 +166,14 @@ void CheckGating(const DoctorReading& reading, const Installation& installed, Fi
     findings.push_back(NotRead(check, "ask which admission policies are served", reading.admission.error()));
     return;
   }
+  if (installed.left_out) {
+    findings.push_back(
+        {check, Verdict::kOk,
+         "mutatingPolicies=never: only what `kubectl heddle prepare` prepared is gated, and other "
+         "new pods with GPUs go past Heddle",
+         ""});
+    return;
+  }
   if (!ServesMutating(reading)) {
     findings.push_back(
         {check, Verdict::kWarning,
@@ -172,11 +188,12 @@ void CheckGating(const DoctorReading& reading, const Installation& installed, Fi
     return;
   }
   if (Named(reading.mutating, kPolicy) == nullptr) {
-    findings.push_back({check, Verdict::kProblem,
-                        "the MutatingAdmissionPolicy heddle-gang is not there: pods with GPUs go past Heddle",
-                        "helm upgrade; it was left out if the cluster was older then, the chart was rendered "
-                        "for an older one (helm template --kube-version), or mutatingPolicies is never: then "
-                        "prepare each Job: kubectl heddle prepare -f job.yaml | kubectl create -f -"});
+    findings.push_back(
+        {check, Verdict::kProblem,
+         "the MutatingAdmissionPolicy heddle-gang is not there: pods with GPUs go past Heddle",
+         "helm upgrade; it was left out if the cluster was older then, or the chart was rendered "
+         "for an older one (helm template --kube-version); until it is there prepare each Job: "
+         "kubectl heddle prepare -f job.yaml | kubectl create -f -"});
   } else if (BindingOf(reading.mutating_bindings, kPolicy) == nullptr) {
     findings.push_back(
         {check, Verdict::kProblem,
@@ -251,7 +268,10 @@ Installation ModeAndScopeOf(const DoctorReading& reading) {
   }
   installed.observes = observer || (!scheduler && !may_patch);
   // Nothing that is in force names the scope then, so what people labelled counts.
-  installed.by_hand = !installed.observes && reading.admission && !ServesMutating(reading);
+  const bool unserved = reading.admission && !ServesMutating(reading);
+  // What may not be listed may still be in force, left over from before the value was never.
+  installed.left_out = !installed.observes && IsToldNeverToMutate(reading) && (reading.mutating || unserved);
+  installed.by_hand = installed.left_out || (!installed.observes && unserved);
   installed.scope_known = installed.by_hand;
   return installed;
 }

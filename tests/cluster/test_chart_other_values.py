@@ -28,7 +28,7 @@ class Other:
 OTHERS = {
     "mode": Other("observe", "name: heddle-observer"),
     "scope": Other("cluster", ""),
-    "mutatingPolicies": Other("never", ""),
+    "mutatingPolicies": Other("never", "heddle.dev/mutating-policies: never"),
     "managedResources": Other(["amd.com/gpu"], '"name": "amd.com/gpu"'),
     "image.registry": Other("reg.example/ai", "reg.example/ai/heddle:"),
     "image.repository": Other("other-name", "other-name:"),

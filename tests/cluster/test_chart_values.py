@@ -190,6 +190,10 @@ class MatrixTest(ChartTextTestCase):
                     values={"mutatingPolicies": value, "computeDomains": {"enabled": True}}).stdout)
                 self.assertEqual(names(objects, "MutatingAdmissionPolicy"), policies if gated else set())
                 self.assertEqual(names(objects, "MutatingAdmissionPolicyBinding"), policies if gated else set())
+                # What doctor reads; a cluster that is too old is no choice.
+                guard = named(objects, "ValidatingAdmissionPolicy", "heddle-plan")
+                self.assertEqual(guard["metadata"].get("annotations"),
+                                 {"heddle.dev/mutating-policies": "never"} if value == "never" else None)
                 self.assertIn("heddle-control", names(objects, "FlowSchema"))
 
     def test_a_cluster_that_does_not_serve_what_is_asked_for_is_refused_with_what_to_do(self):

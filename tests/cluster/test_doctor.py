@@ -119,6 +119,14 @@ class DoctorTest(AskingTestCase):
         self.take_away("validatingadmissionpolicybinding", "heddle-plan")
         self.wait_named("problem", "ValidatingAdmissionPolicy heddle-plan has no binding")
 
+    def test_an_installer_who_wants_no_gating_policy_is_told_what_that_means(self):
+        self.addCleanup(self.heddle.install)
+        self.heddle.install(wait=False, mutatingPolicies="never")
+        self.wait_whole()
+        done = self.ask("doctor")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("mutatingPolicies=never: only what `kubectl heddle prepare` prepared is gated", done.stdout)
+
     def test_a_right_that_somebody_took_is_named(self):
         role = json.loads(self.plane.kubectl("get", "clusterrole", "heddle-operator", "-o", "json"))
         self.addCleanup(self.plane.kubectl, "patch", "clusterrole", "heddle-operator", "--type=merge", "-p",

@@ -356,6 +356,75 @@ TEST(Doctor, NamesPodsThatNobodyPreparedWhereNoMutatingPolicyIsServed) {
   EXPECT_THAT(NotOk(reading), Not(Contains(Field(&Finding::check, "scope"))));
 }
 
+// What the chart leaves in the cluster where its value mutatingPolicies is never.
+void MarkAsNeverMutating(DoctorReading& reading) {
+  for (Json& one : *reading.validating) {
+    if (kube::Name(one) != "heddle-plan") continue;
+    one["metadata"]["annotations"] = {{"heddle.dev/mutating-policies", "never"}};
+  }
+}
+DoctorReading NeverMutating() {
+  DoctorReading reading = Healthy();
+  Remove(reading.mutating, "heddle-gang");
+  reading.mutating_bindings->clear();
+  MarkAsNeverMutating(reading);
+  return reading;
+}
+Finding GatingOf(const DoctorReading& reading) {
+  for (const Finding& one : Diagnose(reading)) {
+    if (one.check == "gating") return one;
+  }
+  ADD_FAILURE() << "nothing is said of gating";
+  return {};
+}
+
+TEST(Doctor, TakesAGatingPolicyThatTheInstallerLeftOutForAChoice) {
+  DoctorReading reading = NeverMutating();
+  EXPECT_THAT(NotOk(reading), IsEmpty());
+  EXPECT_THAT(GatingOf(reading).what,
+              AllOf(HasSubstr("mutatingPolicies=never"), HasSubstr("`kubectl heddle prepare`"),
+                    HasSubstr("new pods with GPUs go past Heddle")));
+  // Neither is it a fault where the cluster serves none.
+  reading.admission = Json{{"resources", Json::array()}};
+  reading.mutating = base::Fail(base::Code::kUnimplemented, "no such resource");
+  reading.mutating_bindings = reading.mutating;
+  EXPECT_THAT(NotOk(reading), IsEmpty());
+}
+
+TEST(Doctor, NamesPodsThatNobodyPreparedWhereTheInstallerLeftTheGatingPolicyOut) {
+  DoctorReading reading = NeverMutating();
+  reading.pods->push_back({"team", "past-0", "default-scheduler"});
+  const Finding finding = TheOne(reading);
+  EXPECT_EQ(finding.verdict, Verdict::kWarning);
+  EXPECT_THAT(finding.what, HasSubstr("went to default-scheduler: team/past-0"));
+  EXPECT_THAT(finding.remedy, HasSubstr("kubectl heddle prepare"));
+}
+
+TEST(Doctor, BelievesWhatIsInForceMoreThanWhatTheInstallerChose) {
+  // Who applies manifests without pruning keeps the policy that an earlier one had.
+  DoctorReading reading = Healthy();
+  MarkAsNeverMutating(reading);
+  EXPECT_EQ(GatingOf(reading).what, "pods with GPUs are gated and routed by heddle-gang");
+  reading.mutating = Forbidden<Objects>("mutatingadmissionpolicies");
+  EXPECT_EQ(GatingOf(reading).verdict, Verdict::kUnknown);
+  // And without the chart's word a policy that is gone is a problem.
+  reading = NeverMutating();
+  for (const char* other : {"auto", "always", ""}) {
+    for (Json& one : *reading.validating)
+      one["metadata"]["annotations"] = {{"heddle.dev/mutating-policies", other}};
+    EXPECT_EQ(GatingOf(reading).verdict, Verdict::kProblem) << other;
+  }
+}
+
+TEST(Doctor, ReadsTheMarkThatTheChartMakes) {
+  EXPECT_THAT(TextOf("charts/heddle/templates/guard-policies.yaml"),
+              HasSubstr("  name: heddle-plan\n"
+                        "  labels: {{- include \"heddle.labels\" . | nindent 4 }}\n"
+                        "  {{- if eq .Values.mutatingPolicies \"never\" }}\n"));
+  EXPECT_THAT(TextOf("charts/heddle/templates/guard-policies.yaml"),
+              HasSubstr("  annotations: {heddle.dev/mutating-policies: never}\n"));
+}
+
 TEST(Doctor, KnowsAnInstallationThatOnlyObserves) {
   DoctorReading reading = Healthy();
   Remove(reading.mutating, "heddle-gang");
@@ -386,8 +455,7 @@ TEST(Doctor, TellsAPolicyThatIsGoneFromOneThatDeniesNothing) {
   Remove(reading.mutating, "heddle-gang");
   const Finding gating = TheOne(reading);
   EXPECT_THAT(gating.what, HasSubstr("MutatingAdmissionPolicy heddle-gang is not there"));
-  // A chart that was told to leave it out is as good a reason as an older cluster.
-  EXPECT_THAT(gating.remedy, HasSubstr("mutatingPolicies is never: then prepare each Job"));
+  EXPECT_THAT(gating.remedy, HasSubstr("until it is there prepare each Job"));
   reading = Healthy();
   reading.validating_bindings->back()["spec"]["validationActions"] = Json::array({"Warn", "Audit"});
   EXPECT_THAT(TheOne(reading).what, HasSubstr("heddle-suspension denies nothing"));
