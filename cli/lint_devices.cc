@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/lint_nics.h"
+#include "crds/ambiguous_resource.h"
 #include "crds/device_decision.h"
 
 namespace heddle::cli {
@@ -130,6 +131,13 @@ class DeviceLint {
   }
 
   void LookAtOne(const RdmaDevicePolicy& policy) {
+    // First, and of every rail that there can be: the node below has few of them.
+    if (const std::string name = crds::FirstAmbiguous(policy.spec); !name.empty()) {
+      at_odds_.insert({policy.name, policy.name});
+      findings_.push_back(Found("devices-conflict", policy.name, "", fmt::format("{} is not offered", name),
+                                crds::WhyAmbiguous(policy.spec, name)));
+      return;
+    }
     const Group group{&policy};
     const topology::Node node = AnyNode(group);
     const DeviceDecision decision = Decide(node, group);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "crds/ambiguous_resource.h"
 #include "crds/port_name.h"
 
 namespace heddle::crds {
@@ -40,6 +41,7 @@ DeviceWish WishOf(const RdmaDevicePolicy& policy, std::string resource, int slot
 // What one policy makes of one node, before others have their say.
 struct Offers {
   std::map<std::string, DeviceWish> wishes;  // by resource
+  std::set<std::string> ambiguous;           // of these, that several entries come to
   std::vector<std::string> problems;         // NICs that are in none though they are selected
 };
 
@@ -96,6 +98,10 @@ Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, cons
   }
   for (auto& [name, wish] : offers.wishes) {
     std::sort(wish.ports.begin(), wish.ports.end());
+    if (std::string why = WhyAmbiguous(policy.spec, name); !why.empty()) {
+      wish.reason = std::move(why);
+      offers.ambiguous.insert(name);
+    }
     if (wish.reason.empty()) wish.reason = not_served;
   }
   return offers;
@@ -118,12 +124,16 @@ DeviceDecision::DeviceDecision(const topology::Node& node, const std::vector<Dev
                                const std::set<std::string>& unreadable, const std::set<DevicePlugin>& others)
     : told_(told) {
   KeepUnreadable(unreadable);
+  std::set<std::string> ambiguous;
   for (const RdmaDevicePolicy* policy : policies) {
     Offers offers = OffersOf(*policy, node, others);
     for (const std::string& problem : offers.problems) problems_[policy->name].push_back(problem);
     for (auto& [name, wish] : offers.wishes) Take(std::move(wish));
+    ambiguous.merge(offers.ambiguous);
   }
   RefuseSharedNics();
+  // After NICs: those of an ambiguous resource are in it still, and no other one gets them.
+  for (const std::string& name : ambiguous) Conflict(name, "");
   RefuseSameNames();
   RefuseSecondPlugin();
   KeepNumbers();

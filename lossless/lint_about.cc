@@ -168,7 +168,8 @@ constexpr std::array kRules{
         "NCCL has one of each for all NICs of a process, so none is written into its configuration there",
         "say the same in infiniBand of all policies of these nodes"},
     RuleAbout{"devices-conflict", kError,
-              "a NIC in two resources, or a resource in two RdmaDevicePolicies, of one node",
+              "a NIC in two resources of one node, or a resource in two of its RdmaDevicePolicies or in two "
+              "entries of one",
               "neither is offered there: which one would be chance",
               "narrow nodeSelector, roles or rails of one of them, or give it another name"},
     RuleAbout{"devices-refused", kError, "a resource of an RdmaDevicePolicy that a node cannot offer",

@@ -95,6 +95,26 @@ TEST(LintDevices, FindsANicInTwoResourcesOfAPolicyWithoutAnyNode) {
               IsEmpty());
 }
 
+TEST(LintDevices, FindsANameThatTwoEntriesOfAPolicyComeToAndSaysItOnce) {
+  const std::string policy = Policy("dgx", R"({"mode": "Nics", "resources": [
+      {"name": "heddle.dev/rail{rail}"}, {"name": "heddle.dev/rail1", "roles": ["storage"]}]})");
+  const std::vector<std::vector<std::string>> beside{{policy}, {policy, Node("gpu-1"), Node("gpu-2")}};
+  for (const std::vector<std::string>& items : beside) {
+    const Json found = FoundIn(items);
+    ASSERT_EQ(found.size(), 1u) << found;
+    EXPECT_EQ(found[0]["rule"], "devices-conflict");
+    EXPECT_EQ(found[0]["where"], "RdmaDevicePolicy dgx");
+    EXPECT_EQ(found[0]["fact"], "heddle.dev/rail1 is not offered");
+    EXPECT_EQ(
+        found[0]["contrary"],
+        "heddle.dev/rail1 and heddle.dev/rail{rail} of one policy come to this name: rename one, or give one "
+        "with {rail} a list of rails that leaves this name out");
+  }
+  EXPECT_THAT(FoundIn({Policy("dgx", R"({"mode": "Nics", "resources": [
+      {"name": "heddle.dev/rail{rail}", "rails": [0, 2]}, {"name": "heddle.dev/rail1", "roles": ["storage"]}]})")}),
+              IsEmpty());
+}
+
 TEST(LintDevices, FindsPoliciesThatGetInEachOthersWay) {
   const auto two = [](const std::string& one, const std::string& other) {
     return FoundIn({Policy("a", one), Policy("b", other)});

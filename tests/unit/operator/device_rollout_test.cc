@@ -173,6 +173,44 @@ TEST(DeviceRollout, AResourceThatTwoPoliciesNameIsOfferedByNeither) {
   EXPECT_EQ(rollout.statuses.at("two").counts.conflicting, 1);
 }
 
+TEST(DeviceRollout, AResourceThatTwoEntriesOfAPolicyComeToIsOfferedOnNoNode) {
+  // A storage NIC under the name of a rail, and each rail of the compute NICs; b has no rail 0.
+  DeviceNode node = NodeNamed("a"), other = NodeNamed("b");
+  other.node.nics.erase(other.node.nics.begin());
+  const auto policies = DevicePolicies{{PolicyNamed("dgx", {{"heddle.dev/rail0", {NicRole::kStorage}, {}, 4},
+                                                            {"heddle.dev/rail{rail}", {}, {}, 1}})},
+                                       {}};
+  const auto rollout = DecideDevices(policies, {node, other}, {}, kNow);
+  for (const char* name : {"a", "b"}) {
+    SCOPED_TRACE(name);
+    const DeviceWish* rail0 = WishOf(rollout, name, "heddle.dev/rail0");
+    ASSERT_NE(rail0, nullptr);
+    EXPECT_THAT(rail0->ports, IsEmpty()) << "of neither entry";
+    EXPECT_THAT(rail0->policies, ElementsAre("dgx"));
+    EXPECT_THAT(rail0->reason,
+                HasSubstr("heddle.dev/rail0 and heddle.dev/rail{rail} of one policy come to this name"));
+    EXPECT_THAT(WishOf(rollout, name, "heddle.dev/rail1")->ports, ElementsAre("mlx5_1:1")) << "not concerned";
+  }
+  EXPECT_EQ(ReasonOf(rollout, "dgx"), "Conflict");
+  EXPECT_EQ(rollout.statuses.at("dgx").counts.conflicting, 2);
+  EXPECT_THAT(
+      rollout.statuses.at("dgx").problems,
+      ElementsAre(HasSubstr("a: heddle.dev/rail0: heddle.dev/rail0 and heddle.dev/rail{rail} of one policy"),
+                  HasSubstr("b: heddle.dev/rail0: ")));
+}
+
+TEST(DeviceRollout, NoOtherResourceGetsTheNicsOfAnAmbiguousOne) {
+  // Without rails the literal has all of them.
+  const auto rollout = DecideDevices(
+      {{PolicyNamed("dgx", {{"heddle.dev/rail0", {}, {}, 1}, {"heddle.dev/rail{rail}", {}, {}, 1}})}, {}},
+      {NodeNamed("a")}, {}, kNow);
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail0")->ports, IsEmpty());
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail0")->reason, HasSubstr("come to this name"));
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail1")->ports, IsEmpty());
+  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail1")->reason,
+              HasSubstr("mlx5_1 is in heddle.dev/rail0 and in heddle.dev/rail1"));
+}
+
 TEST(DeviceRollout, IsReadyOnceAllIsOffered) {
   DeviceNode node = NodeNamed("a"), other = NodeNamed("b");
   other.labels["pool"] = "cpu";

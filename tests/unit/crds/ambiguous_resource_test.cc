@@ -1,0 +1,59 @@
+#include "crds/ambiguous_resource.h"
+
+#include <gmock/gmock.h>
+
+namespace heddle::crds {
+namespace {
+
+using testing::HasSubstr;
+
+RdmaResource Entry(std::string name, std::vector<int> rails = {}) {
+  return {std::move(name), {}, std::move(rails), 1};
+}
+
+RdmaDevicePolicySpec Spec(std::vector<RdmaResource> resources) {
+  RdmaDevicePolicySpec spec;
+  spec.mode = DeviceMode::kNics;
+  spec.resources = std::move(resources);
+  return spec;
+}
+
+TEST(AmbiguousResource, IsANameThatALiteralAndOneByRailComeTo) {
+  const auto spec = Spec({Entry("heddle.dev/rail0"), Entry("heddle.dev/rail{rail}")});
+  EXPECT_EQ(FirstAmbiguous(spec), "heddle.dev/rail0");
+  EXPECT_EQ(
+      WhyAmbiguous(spec, "heddle.dev/rail0"),
+      "heddle.dev/rail0 and heddle.dev/rail{rail} of one policy come to this name: rename one, or give one "
+      "with {rail} a list of rails that leaves this name out");
+  EXPECT_EQ(WhyAmbiguous(spec, "heddle.dev/rail1"), "");
+}
+
+TEST(AmbiguousResource, IsTheSameWhateverRailsNodesHave) {
+  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail255"), Entry("a/rail{rail}")})), "a/rail255");
+  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail256"), Entry("a/rail{rail}")})), "") << "no rail is called so";
+  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail0"), Entry("a/rail{rail}", {1, 2})})), "") << "left out";
+  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail2"), Entry("a/rail{rail}", {1, 2})})), "a/rail2");
+}
+
+TEST(AmbiguousResource, IsANameThatTwoByRailComeTo) {
+  const auto spec = Spec({Entry("a/r1{rail}"), Entry("a/r{rail}")});
+  EXPECT_EQ(FirstAmbiguous(spec), "a/r10");
+  EXPECT_THAT(WhyAmbiguous(spec, "a/r119"), HasSubstr("a/r1{rail} and a/r{rail} of one policy"));
+  EXPECT_EQ(WhyAmbiguous(spec, "a/r1255"), "") << "r{rail} ends at r255";
+  EXPECT_EQ(WhyAmbiguous(spec, "a/r1"), "");
+  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/r1{rail}"), Entry("a/r{rail}", {0, 1, 2, 3})})), "");
+}
+
+TEST(AmbiguousResource, IsNoNameThatOnlyBeginsAlike) {
+  for (const char* other : {"a/rail", "a/rail00", "a/rail01", "a/rail-1", "a/rail1x", "b/rail1",
+                            "a/rail-storage{rail}", "a/rail99999999999"})
+    EXPECT_EQ(FirstAmbiguous(Spec({Entry(other), Entry("a/rail{rail}")})), "") << other;
+}
+
+TEST(AmbiguousResource, NamesTwoOfSeveralEntries) {
+  const auto spec = Spec({Entry("a/r10"), Entry("a/r1{rail}"), Entry("a/r{rail}")});
+  EXPECT_THAT(WhyAmbiguous(spec, "a/r10"), HasSubstr("a/r10 and a/r1{rail} and 1 more of one policy come"));
+}
+
+}  // namespace
+}  // namespace heddle::crds
