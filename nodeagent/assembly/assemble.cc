@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "nodeagent/assembly/distances.h"
 #include "nodeagent/assembly/lost_gpus.h"
 #include "nodeagent/assembly/nic_assembly.h"
+#include "nodeagent/assembly/nvlink_assembly.h"
 #include "nodeagent/assembly/rails.h"
 #include "nodeagent/nic/plane.h"
 #include "nodeagent/pci/pcie_links.h"
@@ -47,7 +47,7 @@ class Assembly {
     seen_.file_alone = readings_.file_alone;
     CollectProblems();
     AddGpus();
-    AddNvlink();
+    AssembleNvlink(readings_, seen_);
     AddNics();
     NamePlanes(readings_.rdma, node.nics);
     AddPaths();
@@ -198,67 +198,6 @@ class Assembly {
       if (IsNvSwitch(device)) seen_.node.nvswitches.push_back({address});
     }
     Cut(seen_.node.nvswitches, kMaxNvSwitches, "NVSwitches");
-  }
-
-  // A driver may not say what a link ends at (nvmlDeviceGetNvLinkRemoteDeviceType is missing in old ones, or fails):
-  // then the bus tells a switch by the class of the device there.
-  std::vector<GpuReading> GpusWithLinkEnds() const {
-    std::vector<GpuReading> gpus = readings_.gpus.gpus;
-    for (GpuReading& gpu : gpus) {
-      for (NvlinkReading& link : gpu.nvlinks) {
-        const PciDevice* other = readings_.pci.Find(link.remote_pci);
-        if (link.end == LinkEnd::kUnknown && other != nullptr && IsNvSwitch(*other))
-          link.end = LinkEnd::kSwitch;
-      }
-    }
-    return gpus;
-  }
-
-  void AddNvlink() {
-    const std::vector<GpuReading> gpus = GpusWithLinkEnds();
-    seen_.node.nvlink = NvlinkOf(gpus);
-    seen_.node.nvlink_domain = DomainOf(gpus, seen_.node.name, seen_.problems);
-    for (const GpuReading& gpu : gpus) {
-      seen_.xgmi = seen_.xgmi || (gpu.xgmi && !gpu.nvlinks.empty());
-      for (const NvlinkReading& link : gpu.nvlinks) {
-        const bool unseen = link.active && link.end == LinkEnd::kSwitch && seen_.node.nvswitches.empty();
-        seen_.nvswitches_unseen = seen_.nvswitches_unseen || unseen;
-      }
-    }
-    if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
-      seen_.fabric_faults = FabricFaults(gpus);
-    FindInactiveNvlinks();
-    for (const GpuReading& gpu : gpus) {
-      const int beyond = ActiveLinks(gpu) + UntoldLinks(gpu) - seen_.node.nvlink.links_per_gpu;
-      if (beyond > 0) seen_.untold_nvlinks[gpu.index] = beyond;
-    }
-    const NvlinkSpeeds speeds = SpeedsOf(gpus);
-    seen_.slow_nvlinks = speeds.slow;
-    seen_.assumed_nvlink_speed = speeds.assumed;
-    seen_.bus_unread = seen_.node.gpus.empty() && readings_.pci.unread;
-    // Files of clouds have the PCIe tree and no NVLinks, whatever the machine has.
-    const bool untold = seen_.file_alone && !gpus.empty() && seen_.node.nvlink.links_per_gpu == 0;
-    if (seen_.gpus_unreadable || seen_.bus_unread || untold)
-      seen_.node.nvlink_domain = topology::Missing::kUnknown;
-  }
-
-  void FindInactiveNvlinks() {
-    std::set<int> used;
-    for (const GpuReading& gpu : readings_.gpus.gpus) {
-      for (const NvlinkReading& link : gpu.nvlinks) {
-        if (link.active) used.insert(link.link);
-      }
-    }
-    for (const GpuReading& gpu : readings_.gpus.gpus) {
-      std::vector<int> inactive, up_elsewhere;
-      for (const NvlinkReading& link : gpu.nvlinks) {
-        if (link.active || link.word == LinkWord::kUntold) continue;
-        inactive.push_back(link.link);
-        if (used.contains(link.link)) up_elsewhere.push_back(link.link);
-      }
-      if (!inactive.empty())
-        seen_.inactive_nvlinks[gpu.index] = std::move(up_elsewhere.empty() ? inactive : up_elsewhere);
-    }
   }
 
   // Tells a card with two ports from one with a single port, which have one PCI id; empty = unknown.
