@@ -61,7 +61,6 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
   std::vector<LintDeviceNode> device_nodes;
   for (LintFile& file : looked.files) {
     Append(std::move(file.subjects), subjects);
-    Append(std::move(file.findings), looked.findings);
     Append(std::move(file.policies), policies);
     Append(std::move(file.ports), ports);
     Append(std::move(file.refusals), refusals);
@@ -69,6 +68,11 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
     Append(std::move(file.device_nodes), device_nodes);
   }
   KeepLastVersions(policies, subjects, ports);
+  const ReportLint report_lint(policies, ports);
+  for (LintFile& file : looked.files) {
+    Append(report_lint.Look(std::move(file.reports), file.notes), looked.findings);
+    Append(std::move(file.findings), looked.findings);
+  }
   looked.subjects = subjects.size() + device_policies.size();
   looked.nothing = LookedAtNothing(looked);
   for (const LintFile& file : looked.files) {

@@ -55,7 +55,7 @@ std::vector<std::string> Unreported(const std::vector<std::string>& ports,
 
 // What an agent could not do. Of several policies and of a NIC that cannot have one the spec says it, and more.
 void AddFailure(const crds::NodeTopology& node, const crds::LosslessReport& report, const std::string& where,
-                LintFile& file) {
+                std::vector<lossless::Finding>& findings) {
   const bool conflict = report.state == crds::LosslessState::kConflict;
   if (!conflict && report.state != crds::LosslessState::kFailed) return;
   const bool told = std::any_of(
@@ -67,9 +67,30 @@ void AddFailure(const crds::NodeTopology& node, const crds::LosslessReport& repo
   std::string reason = report.reason;
   if (reason.empty())
     reason = conflict ? "somebody else sets it, too" : "it could not be set, and was set back";
-  file.findings.push_back(Reported("not-set", where, "LosslessPolicy " + report.policy,
-                                   fmt::format("its agent reports {}", crds::LosslessStateName(report.state)),
-                                   std::move(reason)));
+  findings.push_back(Reported("not-set", where, "LosslessPolicy " + report.policy,
+                              fmt::format("its agent reports {}", crds::LosslessStateName(report.state)),
+                              std::move(reason)));
+}
+
+// Of a port that nothing is asked of there is nothing to pass on.
+void AddReport(const crds::NodeTopology& node, const crds::LosslessReport& report, const std::string& where,
+               LintFile& file) {
+  if (report.ports.empty() || report.state == crds::LosslessState::kNotApplicable) return;
+  const std::string& port = report.ports.front();
+  LintReport said{report.policy,       report.generation, fmt::format("{} {}", node.name, port),
+                  report.ports.size(), std::nullopt,      {}};
+  for (const crds::LosslessWish& wish : node.spec.lossless) {
+    if (std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end()) said.told = wish;
+  }
+  AddFailure(node, report, where, said.findings);
+  for (const crds::PortDrift& drift : report.drift) {
+    std::string fact = fmt::format("{} is {} since {}", lossless::SettingName(drift.drift.setting),
+                                   drift.drift.have, base::FormatTime(drift.since));
+    if (!drift.writer.empty()) fact += ", probably by " + drift.writer;
+    said.findings.push_back(Reported("drift", where, "LosslessPolicy " + report.policy, std::move(fact),
+                                     "the policy wants " + drift.drift.want));
+  }
+  file.reports.push_back(std::move(said));
 }
 
 // Settings that agents could not read or set, by setting and reason: the first port, and how many have it.
@@ -84,7 +105,7 @@ void AddNode(const crds::NodeTopology& node, LintFile& file, Gaps& gaps) {
       if (ports == 0) first = fmt::format("{} {}", node.name, report.ports.front());
       ports += report.ports.size();
     }
-    AddFailure(node, report, where, file);
+    AddReport(node, report, where, file);
     if (report.have)
       file.subjects.push_back({where, End::kHost, *report.have, std::nullopt, {}, report.policy});
     if (!report.have && report.state == crds::LosslessState::kUnknown) {
@@ -93,13 +114,6 @@ void AddNode(const crds::NodeTopology& node, LintFile& file, Gaps& gaps) {
             {fmt::format("{} {}", node.name, port),
              report.reason.empty() ? "its agent does not know how it is set" : report.reason});
       }
-    }
-    for (const crds::PortDrift& drift : report.drift) {
-      std::string fact = fmt::format("{} is {} since {}", lossless::SettingName(drift.drift.setting),
-                                     drift.drift.have, base::FormatTime(drift.since));
-      if (!drift.writer.empty()) fact += ", probably by " + drift.writer;
-      file.findings.push_back(Reported("drift", where, "LosslessPolicy " + report.policy, std::move(fact),
-                                       "the policy wants " + drift.drift.want));
     }
   }
   for (const crds::LosslessWish& wish : node.spec.lossless) {
@@ -151,7 +165,7 @@ base::Status AddObject(const Json& object, LintFile& file, Gaps& gaps, std::map<
     ASSIGN_OR_RETURN(const lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
                      "LosslessPolicy " + policy.name);
     file.subjects.push_back(lossless::SubjectOf("LosslessPolicy " + policy.name, resolved));
-    file.policies.push_back({policy.name, policy.spec, resolved});
+    file.policies.push_back({policy.name, policy.spec, resolved, policy.generation});
   } else if (kind == crds::keys::kRdmaDevicePolicy.kind) {
     ASSIGN_OR_RETURN(crds::RdmaDevicePolicy policy, crds::RdmaDevicePolicyFromJson(object));
     TRY(crds::CheckRdmaDevicePolicyFields(object));

@@ -7,6 +7,7 @@
 #include "cli/cluster_files.h"
 #include "cli/lint_devices.h"
 #include "cli/lint_nics.h"
+#include "cli/lint_reports.h"
 #include "lossless/lint.h"
 
 namespace heddle::cli {
@@ -23,7 +24,8 @@ struct LintFile {
   std::string path;
   std::string kind;  // "config_db.json", "mlnx_qos", "dcb", "Kubernetes objects"
   std::vector<lossless::Subject> subjects;
-  std::vector<lossless::Finding> findings;  // that the file itself reports: drift, conflicts, what failed
+  std::vector<LintReport> reports;          // of agents: drift, what failed
+  std::vector<lossless::Finding> findings;  // of what nodes are told: conflicts
   std::vector<LintPolicy> policies;         // to be held against ports of all files
   std::vector<LintPort> ports;
   std::vector<LintRefusal> refusals;

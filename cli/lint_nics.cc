@@ -37,16 +37,6 @@ void AddPolicies(const Entries& entries, const std::string& port, std::vector<st
   }
 }
 
-bool Selects(const LintPolicy& policy, const LintPort& port) {
-  const auto& [roles, rails] = std::tie(policy.spec.roles, policy.spec.rails);
-  const bool role = roles.empty() ? port.role == topology::NicRole::kCompute
-                                  : std::find(roles.begin(), roles.end(), port.role) != roles.end();
-  const bool rail =
-      rails.empty() || (port.rail && std::find(rails.begin(), rails.end(), *port.rail) != rails.end());
-  const bool told = std::find(port.policies.begin(), port.policies.end(), policy.name) != port.policies.end();
-  return role && rail && (told || policy.spec.node_selector.empty());
-}
-
 // The two facts that do not go together, and what to do about it. `reason`: as lossless::Render says it.
 lossless::Finding FindingOf(const LintPolicy& policy, const LintPort& port, const std::string& reason) {
   const lossless::RuleAbout* about = lossless::FindRule("nic-unfit");
@@ -190,6 +180,16 @@ void LintPairs(const std::vector<LintPolicy>& policies, const std::vector<LintPo
 
 }  // namespace
 
+bool Selects(const LintPolicy& policy, const LintPort& port) {
+  const auto& [roles, rails] = std::tie(policy.spec.roles, policy.spec.rails);
+  const bool role = roles.empty() ? port.role == topology::NicRole::kCompute
+                                  : std::find(roles.begin(), roles.end(), port.role) != roles.end();
+  const bool rail =
+      rails.empty() || (port.rail && std::find(rails.begin(), rails.end(), *port.rail) != rails.end());
+  const bool told = std::find(port.policies.begin(), port.policies.end(), policy.name) != port.policies.end();
+  return role && rail && (told || policy.spec.node_selector.empty());
+}
+
 bool Nested(const std::map<std::string, std::string>& one, const std::map<std::string, std::string>& other) {
   return IsWithin(one, other) || IsWithin(other, one);
 }
@@ -203,8 +203,9 @@ void KeepLastVersions(std::vector<LintPolicy>& policies, std::vector<lossless::S
                       std::vector<LintPort>& ports) {
   std::map<std::string, LintPolicy> firsts;
   std::set<std::string> moved;
-  for (const LintPolicy& policy : policies) {
+  for (LintPolicy& policy : policies) {
     const LintPolicy& first = firsts.try_emplace(policy.name, policy).first->second;
+    policy.generation = policy.spec == first.spec ? first.generation : 0;
     moved.erase(policy.name);  // of a version between
     if (!IsWithin(first.spec.node_selector, policy.spec.node_selector)) moved.insert(policy.name);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct LintPolicy {
   std::string name;
   crds::LosslessPolicySpec spec;
   lossless::ResolvedPolicy resolved;
+  std::int64_t generation = 0;  // as the cluster has it; 0 = no cluster has this version, as far as files say
 };
 
 // A port of a NodeTopology, as a policy is held against it.
@@ -39,6 +41,9 @@ struct LintRefusal {
 std::vector<lossless::Finding> LintRefusals(const std::vector<LintPolicy>& policies,
                                             const std::vector<LintRefusal>& refusals);
 
+// By role and rail; with a nodeSelector, ports whose node names the policy only.
+bool Selects(const LintPolicy& policy, const LintPort& port);
+
 // Whether every Node that one of two nodeSelectors selects is one that the other does. Of others it depends on the
 // labels of nodes whether there is a Node that both select.
 bool Nested(const std::map<std::string, std::string>& one, const std::map<std::string, std::string>& other);
@@ -47,7 +52,8 @@ bool Nested(const std::map<std::string, std::string>& one, const std::map<std::s
 bool IsWithin(const std::map<std::string, std::string>& narrow,
               const std::map<std::string, std::string>& wide);
 
-// Of two versions of one policy, as a cluster has it and as it is to be, leaves the last, among the subjects, too.
+// Of two versions of one policy, as a cluster has it and as it is to be, leaves the last, among the subjects, too. It
+// has the generation of the first where it says the same, and else none.
 // Ports whose node was told of the first keep that only where the last selects every node that the first did.
 void KeepLastVersions(std::vector<LintPolicy>& policies, std::vector<lossless::Subject>& subjects,
                       std::vector<LintPort>& ports);

@@ -1,0 +1,92 @@
+#include "cli/lint_reports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "lossless/render.h"
+
+namespace heddle::cli {
+namespace {
+
+// A number that nobody said is no other one.
+bool Differ(std::int64_t one, std::int64_t other) {
+  return one != 0 && other != 0 && one != other;
+}
+
+}  // namespace
+
+ReportLint::ReportLint(const std::vector<LintPolicy>& policies, const std::vector<LintPort>& ports) {
+  for (const LintPolicy& policy : policies) policies_[policy.name] = &policy;
+  for (const LintPort& port : ports) ports_[port.name] = &port;
+}
+
+std::vector<lossless::Finding> ReportLint::Look(std::vector<LintReport> reports,
+                                                std::vector<std::string>& notes) const {
+  struct Alike {
+    std::string first;
+    std::size_t ports = 0;
+  };
+  std::map<std::pair<std::string, Speaks>, Alike> unknown;  // by policy
+  std::vector<lossless::Finding> findings;
+  for (LintReport& report : reports) {
+    const Speaks speaks = OfWhat(report);
+    if (speaks == Speaks::kOfThis) {
+      std::move(report.findings.begin(), report.findings.end(), std::back_inserter(findings));
+      continue;
+    }
+    Alike& alike = unknown[{report.policy, speaks}];
+    if (alike.ports == 0) alike.first = report.port;
+    alike.ports += report.ports;
+  }
+  for (const auto& [what, alike] : unknown) {
+    const auto& [policy, speaks] = what;
+    const std::string more = alike.ports > 1 ? fmt::format(" and {} more", alike.ports - 1) : "";
+    notes.push_back(
+        speaks == Speaks::kOfEarlier
+            ? fmt::format(
+                  "{}{}: what is reported is of an earlier version of LosslessPolicy {}: whether this one "
+                  "is in force there is not known until agents report of it",
+                  alike.first, more, policy)
+            : fmt::format("{}{}: what is reported is of LosslessPolicy {}, which is not told there any more: "
+                          "whether what is told is in force there is not known until agents report of it",
+                          alike.first, more, policy));
+  }
+  return findings;
+}
+
+ReportLint::Speaks ReportLint::OfWhat(const LintReport& report) const {
+  const auto here = policies_.find(report.policy);
+  if (!report.told) {
+    // Nothing says what it was told but the number.
+    const bool earlier = here != policies_.end() && Differ(report.generation, here->second->generation);
+    return earlier ? Speaks::kOfEarlier : Speaks::kOfThis;
+  }
+  const crds::LosslessWish& told = *report.told;
+  const bool names =
+      std::find(told.policies.begin(), told.policies.end(), report.policy) != told.policies.end();
+  if (!names) return Speaks::kOfAnother;
+  if (Differ(report.generation, told.generation)) return Speaks::kOfEarlier;
+  // Of a port that is told no settings the operator says why, and rules of their own speak of that.
+  if (here == policies_.end() || !told.settings) return Speaks::kOfThis;
+  const LintPolicy& policy = *here->second;
+  if (told.generation != 0 && told.generation == policy.generation) return Speaks::kOfThis;
+  return TellsTheSame(policy, report.port, told) ? Speaks::kOfThis : Speaks::kOfEarlier;
+}
+
+// As the operator decides whether to write (operator/lossless_rollout.cc, WishOf).
+bool ReportLint::TellsTheSame(const LintPolicy& policy, const std::string& port,
+                              const crds::LosslessWish& told) const {
+  // Of a node that names no such NIC all that is known is that it has settings, as RoCE alone does.
+  lossless::PortFacts facts{topology::Transport::kRoce, {}, {}};
+  if (const auto known = ports_.find(port); known != ports_.end()) {
+    if (!Selects(policy, *known->second)) return false;
+    facts = known->second->facts;
+  }
+  return told.mode == policy.spec.mode && told.on_drift == policy.spec.on_drift &&
+         told.settings == lossless::Render(policy.resolved, facts).settings;
+}
+
+}  // namespace heddle::cli
