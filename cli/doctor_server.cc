@@ -191,8 +191,9 @@ void CheckGating(const DoctorReading& reading, const Installation& installed, Fi
     findings.push_back(
         {check, Verdict::kProblem,
          "the MutatingAdmissionPolicy heddle-gang is not there: pods with GPUs go past Heddle",
-         "helm upgrade; it was left out if the cluster was older then, or the chart was rendered "
-         "for an older one (helm template --kube-version); until it is there prepare each Job: "
+         "helm upgrade; it was left out if the cluster was older then, the chart was rendered "
+         "for an older one (helm template --kube-version), or by a chart that left no word of it because "
+         "mutatingPolicies is never; until it is there prepare each Job: "
          "kubectl heddle prepare -f job.yaml | kubectl create -f -"});
   } else if (BindingOf(reading.mutating_bindings, kPolicy) == nullptr) {
     findings.push_back(
@@ -298,7 +299,7 @@ void CheckServer(const DoctorReading& reading, Findings& findings) {
     finding.verdict = Verdict::kProblem;
     finding.what += fmt::format(" is older than 1.{}, the oldest that Heddle works with", kLeastMinor);
     finding.remedy = "upgrade the cluster";
-  } else if (*minor < kMutatingMinor) {
+  } else if (*minor < kMutatingMinor && !InstallationOf(reading).left_out) {
     finding.verdict = Verdict::kWarning;
     finding.what +=
         fmt::format(" is older than 1.{}, from which on pods are gated by themselves", kMutatingMinor);

@@ -132,10 +132,11 @@ class DeviceLint {
 
   void LookAtOne(const RdmaDevicePolicy& policy) {
     // First, and of every rail that there can be: the node below has few of them.
-    if (const std::string name = crds::FirstAmbiguous(policy.spec); !name.empty()) {
+    if (const auto ambiguous = crds::FirstAmbiguous(policy.spec); !ambiguous.name.empty()) {
       at_odds_.insert({policy.name, policy.name});
-      findings_.push_back(Found("devices-conflict", policy.name, "", fmt::format("{} is not offered", name),
-                                crds::WhyAmbiguous(policy.spec, name)));
+      findings_.push_back(Found("devices-conflict", policy.name, "",
+                                fmt::format("{} is not offered where both have NICs", ambiguous.name),
+                                crds::WhyAmbiguous(ambiguous.entries)));
       return;
     }
     const Group group{&policy};

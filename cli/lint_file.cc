@@ -76,6 +76,8 @@ void AddFailure(const crds::NodeTopology& node, const crds::LosslessReport& repo
 void AddReport(const crds::NodeTopology& node, const crds::LosslessReport& report, const std::string& where,
                LintFile& file) {
   if (report.ports.empty() || report.state == crds::LosslessState::kNotApplicable) return;
+  // Nor of ports that nothing could be read of, which is said by itself.
+  if (report.state == crds::LosslessState::kUnknown && !report.have) return;
   const std::string& port = report.ports.front();
   LintReport said{report.policy,       report.generation, fmt::format("{} {}", node.name, port),
                   report.ports.size(), std::nullopt,      {}};

@@ -71,9 +71,8 @@ ReportLint::Speaks ReportLint::OfWhat(const LintReport& report) const {
   if (Differ(report.generation, told.generation)) return Speaks::kOfEarlier;
   // Of a port that is told no settings the operator says why, and rules of their own speak of that.
   if (here == policies_.end() || !told.settings) return Speaks::kOfThis;
-  const LintPolicy& policy = *here->second;
-  if (told.generation != 0 && told.generation == policy.generation) return Speaks::kOfThis;
-  return TellsTheSame(policy, report.port, told) ? Speaks::kOfThis : Speaks::kOfEarlier;
+  // Not by its number: a file that was saved from the cluster and then edited has that of the version before.
+  return TellsTheSame(*here->second, report.port, told) ? Speaks::kOfThis : Speaks::kOfEarlier;
 }
 
 // As the operator decides whether to write (operator/lossless_rollout.cc, WishOf).

@@ -34,38 +34,39 @@ bool ComesTo(const RdmaResource& entry, std::string_view name) {
                        std::find(entry.rails.begin(), entry.rails.end(), rail) != entry.rails.end());
 }
 
-bool IsAmbiguous(const RdmaDevicePolicySpec& spec, std::string_view name) {
-  return std::count_if(spec.resources.begin(), spec.resources.end(),
-                       [name](const RdmaResource& entry) { return ComesTo(entry, name); }) > 1;
+std::vector<std::string> EntriesOf(const RdmaDevicePolicySpec& spec, std::string_view name) {
+  std::vector<std::string> entries;
+  for (const RdmaResource& entry : spec.resources) {
+    if (ComesTo(entry, name)) entries.push_back(entry.name);
+  }
+  return entries;
 }
 
 }  // namespace
 
-std::string WhyAmbiguous(const RdmaDevicePolicySpec& spec, std::string_view resource) {
-  std::vector<std::string_view> entries;
-  for (const RdmaResource& entry : spec.resources) {
-    if (ComesTo(entry, resource)) entries.push_back(entry.name);
-  }
+std::string WhyAmbiguous(const std::vector<std::string>& entries) {
   if (entries.size() < 2) return "";
+  const std::string more = entries.size() > 2 ? fmt::format(" and {} more", entries.size() - 2) : "";
   return fmt::format(
       "{} and {}{} of one policy come to this name: rename one, or give one with {{rail}} a list of rails "
-      "that "
-      "leaves this name out",
-      entries[0], entries[1], entries.size() > 2 ? fmt::format(" and {} more", entries.size() - 2) : "");
+      "that leaves "
+      "this name out",
+      entries[0], entries[1], more);
 }
 
-std::string FirstAmbiguous(const RdmaDevicePolicySpec& spec) {
+AmbiguousResource FirstAmbiguous(const RdmaDevicePolicySpec& spec) {
   for (const RdmaResource& entry : spec.resources) {
-    if (!entry.name.ends_with(kRailMark)) {
-      if (IsAmbiguous(spec, entry.name)) return entry.name;
-      continue;
+    std::vector<std::string> names;
+    if (!entry.name.ends_with(kRailMark)) names.push_back(entry.name);
+    for (int rail = 0; names.empty() && rail <= topology::kMaxRail; ++rail) {
+      std::string name = std::string(StemOf(entry)) + std::to_string(rail);
+      if (EntriesOf(spec, name).size() > 1 && ComesTo(entry, name)) names.push_back(std::move(name));
     }
-    for (int rail = 0; rail <= topology::kMaxRail; ++rail) {
-      const std::string name = std::string(StemOf(entry)) + std::to_string(rail);
-      if (ComesTo(entry, name) && IsAmbiguous(spec, name)) return name;
-    }
+    if (names.empty()) continue;
+    AmbiguousResource found{names.front(), EntriesOf(spec, names.front())};
+    if (found.entries.size() > 1) return found;
   }
-  return "";
+  return {};
 }
 
 }  // namespace heddle::crds

@@ -1,21 +1,25 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "crds/rdma_device_policy.h"
 
 namespace heddle::crds {
 
 // Names that several entries of one policy come to, as heddle.dev/rail0 and heddle.dev/rail{rail} do: who asks for such
-// a resource would get devices of either. Told by names and rails of the entries alone, whatever NICs a node has: a
-// name is to mean the same on all nodes, and still once the NIC that made it ambiguous has failed.
+// a resource would get devices of either.
 
-// Why no node offers `resource`: names two of the entries that come to it, and says what to do. Empty = at most one
-// does. A sentence without a full stop.
-std::string WhyAmbiguous(const RdmaDevicePolicySpec& spec, std::string_view resource);
+// Why no node offers a resource that these entries come to, names as the policy has them: names two of them, and says
+// what to do. Empty where they are fewer. A sentence without a full stop.
+std::string WhyAmbiguous(const std::vector<std::string>& entries);
 
-// The first such name, by entry and rail; empty = there is none.
-std::string FirstAmbiguous(const RdmaDevicePolicySpec& spec);
+// The first name, by entry and rail, that entries come to by their names and rails alone, whatever NICs nodes have; and
+// which do. Empty = there is none.
+struct AmbiguousResource {
+  std::string name;
+  std::vector<std::string> entries;
+};
+AmbiguousResource FirstAmbiguous(const RdmaDevicePolicySpec& spec);
 
 }  // namespace heddle::crds

@@ -41,7 +41,7 @@ DeviceWish WishOf(const RdmaDevicePolicy& policy, std::string resource, int slot
 // What one policy makes of one node, before others have their say.
 struct Offers {
   std::map<std::string, DeviceWish> wishes;  // by resource
-  std::set<std::string> ambiguous;           // of these, that several entries come to
+  std::set<std::string> ambiguous;           // of these, that several entries have ports in
   std::vector<std::string> problems;         // NICs that are in none though they are selected
 };
 
@@ -69,6 +69,8 @@ std::string Unnameable(const topology::Nic& nic, DevicePlugin plugin) {
 Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, const OtherPlugins& others) {
   Offers offers;
   const std::string not_served = WhyNotServed(policy.spec.plugin, others);
+  std::map<std::string, std::vector<std::string>> entries;  // that have ports in it, by resource
+  std::vector<DeviceWish> without;
   for (const RdmaResource& resource : policy.spec.resources) {
     const bool by_rail = resource.name.ends_with(kRailMark);
     const std::string stem = resource.name.substr(0, resource.name.size() - (by_rail ? kRailMark.size() : 0));
@@ -87,6 +89,8 @@ Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, cons
         continue;
       }
       DeviceWish& wish = offers.wishes.try_emplace(name, WishOf(policy, name, resource.slots)).first->second;
+      std::vector<std::string>& from = entries[name];
+      if (from.empty() || from.back() != resource.name) from.push_back(resource.name);
       for (const topology::NicPort& port : nic.ports) {
         if (wish.ports.size() < kMaxPorts) wish.ports.push_back(PortName(nic, port));
       }
@@ -94,11 +98,12 @@ Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, cons
     if (any || by_rail) continue;
     DeviceWish none = WishOf(policy, resource.name, resource.slots);
     none.reason = "no RDMA device of this node has the roles and rails that it asks for";
-    offers.wishes.try_emplace(resource.name, std::move(none));
+    without.push_back(std::move(none));
   }
+  for (DeviceWish& none : without) offers.wishes.try_emplace(none.resource, std::move(none));
   for (auto& [name, wish] : offers.wishes) {
     std::sort(wish.ports.begin(), wish.ports.end());
-    if (std::string why = WhyAmbiguous(policy.spec, name); !why.empty()) {
+    if (std::string why = WhyAmbiguous(entries[name]); !why.empty()) {
       wish.reason = std::move(why);
       offers.ambiguous.insert(name);
     }

@@ -13,8 +13,9 @@ namespace heddle::crds {
 
 // What one node offers under all the policies that select it: what the operator writes, and what the linter holds files
 // against. A NIC that two resources have, or a resource that two policies name, is offered by neither: each says so and
-// names the other. Nor is a resource that several entries of a policy come to (crds/ambiguous_resource.h). A NIC
-// without a known rail is in no resource by rail. Pure: equal inputs give equal results.
+// names the other. Nor is a resource in which several entries of a policy have NICs of the node
+// (crds/ambiguous_resource.h). A NIC without a known rail is in no resource by rail. Pure: equal inputs give equal
+// results.
 class DeviceDecision {
  public:
   // `told`: what stands in the node's spec; a generation that tells it nothing new keeps the old one's number.

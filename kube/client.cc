@@ -241,7 +241,8 @@ Result<ObjectList> Client::List(const Resource& resource, const ListOptions& opt
   return DecodeList(resource, options, reader, response.body.size());
 }
 
-// The first page is asked for once: nothing is lost with it, and those who ask have back-offs of their own.
+// The first page is asked for once: nothing is lost with it, and those who ask have back-offs of their own. What came
+// whole and is no list is not asked for again.
 Result<HttpResponse> Client::FetchPage(const Resource& resource, const ListOptions& options,
                                        const std::stop_token& stop) {
   const Call call = ListCall(resource, options);
@@ -281,8 +282,10 @@ Result<ObjectList> Client::ListAll(const Resource& resource, ListOptions options
     options.resource_version_match.clear();
     std::future<Result<HttpResponse>> next;  // waits in its destructor: before what it reads is gone
     if (!options.continue_token.empty()) {
-      next = std::async(options_.pages_ahead ? std::launch::async : std::launch::deferred,
-                        [&] { return FetchPage(resource, options, stop); });
+      // With both it is done by this thread where no other can be started.
+      const auto how =
+          options_.pages_ahead ? std::launch::async | std::launch::deferred : std::launch::deferred;
+      next = std::async(how, [&] { return FetchPage(resource, options, stop); });
     }
     ASSIGN_OR_RETURN(ObjectList page, DecodeList(resource, options, reader, response.body.size()));
     for (Json& item : page.items) {

@@ -18,8 +18,8 @@ class JsonReader {
   JsonReader(JsonReader&&) noexcept;
   JsonReader& operator=(JsonReader&&) noexcept;
 
-  // Whether `text` is JSON. It is what TextAt and Tree tell of, and must stay where it is until the next call of Open or
-  // Read.
+  // Whether `text` is JSON. It is what TextAt and Tree tell of, and must stay where it is until the next call of Open
+  // or Read.
   bool Open(std::string_view text);
   // A text of what is open, object by object down to it; "" where there is none. Valid until the next Open or Read.
   std::string_view TextAt(std::initializer_list<std::string_view> fields) const;

@@ -34,12 +34,12 @@ struct DeviceRollout {
 };
 
 // From all policies and all nodes which resources each node offers, of which ports. A NIC that two resources have, or a
-// resource that two policies name, is offered by neither: each says so and names the other. Nor is a resource that
-// several entries of a policy come to. A NIC without a known rail is in no resource by rail. A generation that tells a
-// node nothing new keeps the old one's number there. A node whose agent has not published keeps what it was told. A
-// resource of another plugin is offered once the node's kubelet has a device of it; one that another plugin offers
-// beside Heddle's is a conflict. What a policy that cannot be read told a node stays, and others get neither its NICs
-// nor its names. Pure: equal inputs give equal results. `now` is only the time of conditions whose status changes.
+// resource that two policies name, is offered by neither: each says so and names the other. Nor is a resource in which
+// several entries of a policy have NICs of the node. A NIC without a known rail is in no resource by rail. A generation
+// that tells a node nothing new keeps the old one's number there. A node whose agent has not published keeps what it
+// was told. A resource of another plugin is offered once the node's kubelet has a device of it; one that another plugin
+// offers beside Heddle's is a conflict. What a policy that cannot be read told a node stays, and others get neither its
+// NICs nor its names. Pure: equal inputs give equal results. `now` is only the time of conditions whose status changes.
 // `others`: the other plugins that can be run; a policy for one that cannot is refused on each node.
 // `unread`: nodes that are told nothing new; a policy that selects one counts it as waiting and names it.
 DeviceRollout DecideDevices(const DevicePolicies& policies, const std::vector<DeviceNode>& nodes,

@@ -385,6 +385,7 @@ TEST(Doctor, TakesAGatingPolicyThatTheInstallerLeftOutForAChoice) {
               AllOf(HasSubstr("mutatingPolicies=never"), HasSubstr("`kubectl heddle prepare`"),
                     HasSubstr("new pods with GPUs go past Heddle")));
   // Neither is it a fault where the cluster serves none.
+  reading.version = "v1.35.0";
   reading.admission = Json{{"resources", Json::array()}};
   reading.mutating = base::Fail(base::Code::kUnimplemented, "no such resource");
   reading.mutating_bindings = reading.mutating;

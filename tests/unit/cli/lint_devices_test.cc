@@ -104,7 +104,7 @@ TEST(LintDevices, FindsANameThatTwoEntriesOfAPolicyComeToAndSaysItOnce) {
     ASSERT_EQ(found.size(), 1u) << found;
     EXPECT_EQ(found[0]["rule"], "devices-conflict");
     EXPECT_EQ(found[0]["where"], "RdmaDevicePolicy dgx");
-    EXPECT_EQ(found[0]["fact"], "heddle.dev/rail1 is not offered");
+    EXPECT_EQ(found[0]["fact"], "heddle.dev/rail1 is not offered where both have NICs");
     EXPECT_EQ(
         found[0]["contrary"],
         "heddle.dev/rail1 and heddle.dev/rail{rail} of one policy come to this name: rename one, or give one "

@@ -109,7 +109,8 @@ TEST(LintReports, OfTheClustersVersionAreNotThoseOfAFile) {
   EXPECT_THAT(LintOf(cluster, Policy(R"({"mode": "Apply"})")).rules, IsEmpty()) << "the agent only looked";
   EXPECT_THAT(LintOf({cluster[1]}, Policy(kOne)).rules, ElementsAre("drift"))
       << "and no policy from the cluster";
-  EXPECT_THAT(LintOf({cluster[1]}, Policy(kOther)).rules, IsEmpty());
+  for (const int generation : {0, 2})
+    EXPECT_THAT(LintOf({cluster[1]}, Policy(kOther, generation)).rules, IsEmpty()) << generation;
 }
 
 TEST(LintReports, OfAPortThatTheLastVersionNoLongerSelectsAreNotPassedOn) {

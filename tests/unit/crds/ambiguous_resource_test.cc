@@ -5,6 +5,7 @@
 namespace heddle::crds {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 RdmaResource Entry(std::string name, std::vector<int> rails = {}) {
@@ -18,41 +19,44 @@ RdmaDevicePolicySpec Spec(std::vector<RdmaResource> resources) {
   return spec;
 }
 
+std::string FirstName(std::vector<RdmaResource> resources) {
+  return FirstAmbiguous(Spec(std::move(resources))).name;
+}
+
 TEST(AmbiguousResource, IsANameThatALiteralAndOneByRailComeTo) {
-  const auto spec = Spec({Entry("heddle.dev/rail0"), Entry("heddle.dev/rail{rail}")});
-  EXPECT_EQ(FirstAmbiguous(spec), "heddle.dev/rail0");
+  const auto found = FirstAmbiguous(Spec({Entry("heddle.dev/rail0"), Entry("heddle.dev/rail{rail}")}));
+  EXPECT_EQ(found.name, "heddle.dev/rail0");
+  EXPECT_THAT(found.entries, ElementsAre("heddle.dev/rail0", "heddle.dev/rail{rail}"));
   EXPECT_EQ(
-      WhyAmbiguous(spec, "heddle.dev/rail0"),
+      WhyAmbiguous(found.entries),
       "heddle.dev/rail0 and heddle.dev/rail{rail} of one policy come to this name: rename one, or give one "
       "with {rail} a list of rails that leaves this name out");
-  EXPECT_EQ(WhyAmbiguous(spec, "heddle.dev/rail1"), "");
 }
 
 TEST(AmbiguousResource, IsTheSameWhateverRailsNodesHave) {
-  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail255"), Entry("a/rail{rail}")})), "a/rail255");
-  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail256"), Entry("a/rail{rail}")})), "") << "no rail is called so";
-  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail0"), Entry("a/rail{rail}", {1, 2})})), "") << "left out";
-  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/rail2"), Entry("a/rail{rail}", {1, 2})})), "a/rail2");
+  EXPECT_EQ(FirstName({Entry("a/rail255"), Entry("a/rail{rail}")}), "a/rail255");
+  EXPECT_EQ(FirstName({Entry("a/rail256"), Entry("a/rail{rail}")}), "") << "no rail is called so";
+  EXPECT_EQ(FirstName({Entry("a/rail0"), Entry("a/rail{rail}", {1, 2})}), "") << "left out";
+  EXPECT_EQ(FirstName({Entry("a/rail2"), Entry("a/rail{rail}", {1, 2})}), "a/rail2");
 }
 
 TEST(AmbiguousResource, IsANameThatTwoByRailComeTo) {
-  const auto spec = Spec({Entry("a/r1{rail}"), Entry("a/r{rail}")});
-  EXPECT_EQ(FirstAmbiguous(spec), "a/r10");
-  EXPECT_THAT(WhyAmbiguous(spec, "a/r119"), HasSubstr("a/r1{rail} and a/r{rail} of one policy"));
-  EXPECT_EQ(WhyAmbiguous(spec, "a/r1255"), "") << "r{rail} ends at r255";
-  EXPECT_EQ(WhyAmbiguous(spec, "a/r1"), "");
-  EXPECT_EQ(FirstAmbiguous(Spec({Entry("a/r1{rail}"), Entry("a/r{rail}", {0, 1, 2, 3})})), "");
+  const auto found = FirstAmbiguous(Spec({Entry("a/r1{rail}"), Entry("a/r{rail}")}));
+  EXPECT_EQ(found.name, "a/r10");
+  EXPECT_THAT(found.entries, ElementsAre("a/r1{rail}", "a/r{rail}"));
+  EXPECT_EQ(FirstName({Entry("a/r1{rail}"), Entry("a/r{rail}", {0, 1, 2, 3})}), "");
 }
 
 TEST(AmbiguousResource, IsNoNameThatOnlyBeginsAlike) {
   for (const char* other : {"a/rail", "a/rail00", "a/rail01", "a/rail-1", "a/rail1x", "b/rail1",
                             "a/rail-storage{rail}", "a/rail99999999999"})
-    EXPECT_EQ(FirstAmbiguous(Spec({Entry(other), Entry("a/rail{rail}")})), "") << other;
+    EXPECT_EQ(FirstName({Entry(other), Entry("a/rail{rail}")}), "") << other;
 }
 
 TEST(AmbiguousResource, NamesTwoOfSeveralEntries) {
-  const auto spec = Spec({Entry("a/r10"), Entry("a/r1{rail}"), Entry("a/r{rail}")});
-  EXPECT_THAT(WhyAmbiguous(spec, "a/r10"), HasSubstr("a/r10 and a/r1{rail} and 1 more of one policy come"));
+  const auto found = FirstAmbiguous(Spec({Entry("a/r10"), Entry("a/r1{rail}"), Entry("a/r{rail}")}));
+  EXPECT_THAT(WhyAmbiguous(found.entries), HasSubstr("a/r10 and a/r1{rail} and 1 more of one policy come"));
+  EXPECT_EQ(WhyAmbiguous({"a/r10"}), "");
 }
 
 }  // namespace

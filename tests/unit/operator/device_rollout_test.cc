@@ -173,30 +173,33 @@ TEST(DeviceRollout, AResourceThatTwoPoliciesNameIsOfferedByNeither) {
   EXPECT_EQ(rollout.statuses.at("two").counts.conflicting, 1);
 }
 
-TEST(DeviceRollout, AResourceThatTwoEntriesOfAPolicyComeToIsOfferedOnNoNode) {
-  // A storage NIC under the name of a rail, and each rail of the compute NICs; b has no rail 0.
-  DeviceNode node = NodeNamed("a"), other = NodeNamed("b");
+TEST(DeviceRollout, AResourceThatTwoEntriesOfAPolicyComeToIsNotOfferedWhereBothHaveNics) {
+  // A storage NIC under the name of a rail, and each rail of the compute NICs; b has no rail 0, and c no storage.
+  DeviceNode node = NodeNamed("a"), other = NodeNamed("b"), third = NodeNamed("c");
   other.node.nics.erase(other.node.nics.begin());
-  const auto policies = DevicePolicies{{PolicyNamed("dgx", {{"heddle.dev/rail0", {NicRole::kStorage}, {}, 4},
-                                                            {"heddle.dev/rail{rail}", {}, {}, 1}})},
-                                       {}};
-  const auto rollout = DecideDevices(policies, {node, other}, {}, kNow);
-  for (const char* name : {"a", "b"}) {
-    SCOPED_TRACE(name);
-    const DeviceWish* rail0 = WishOf(rollout, name, "heddle.dev/rail0");
+  third.node.nics.erase(third.node.nics.begin() + 2);
+  const std::vector<crds::RdmaResource> entries{{"heddle.dev/rail0", {NicRole::kStorage}, {}, 4},
+                                                {"heddle.dev/rail{rail}", {}, {}, 1}};
+  for (const auto& resources : {entries, std::vector<crds::RdmaResource>{entries[1], entries[0]}}) {
+    const auto rollout = DecideDevices({{PolicyNamed("dgx", resources)}, {}}, {node, other, third}, {}, kNow);
+    const DeviceWish* rail0 = WishOf(rollout, "a", "heddle.dev/rail0");
     ASSERT_NE(rail0, nullptr);
     EXPECT_THAT(rail0->ports, IsEmpty()) << "of neither entry";
     EXPECT_THAT(rail0->policies, ElementsAre("dgx"));
-    EXPECT_THAT(rail0->reason,
-                HasSubstr("heddle.dev/rail0 and heddle.dev/rail{rail} of one policy come to this name"));
-    EXPECT_THAT(WishOf(rollout, name, "heddle.dev/rail1")->ports, ElementsAre("mlx5_1:1")) << "not concerned";
+    EXPECT_THAT(rail0->reason, HasSubstr(" of one policy come to this name"));
+    for (const char* name : {"a", "b", "c"})
+      EXPECT_THAT(WishOf(rollout, name, "heddle.dev/rail1")->ports, ElementsAre("mlx5_1:1"))
+          << "not concerned";
+    EXPECT_THAT(WishOf(rollout, "b", "heddle.dev/rail0")->ports, ElementsAre("mlx5_2:1"))
+        << "the storage NIC alone";
+    const DeviceWish* of_compute = WishOf(rollout, "c", "heddle.dev/rail0");
+    EXPECT_THAT(of_compute->ports, ElementsAre("mlx5_0:1"));
+    EXPECT_EQ(of_compute->reason, "") << "an entry without NICs says nothing of one that has some";
+    EXPECT_EQ(ReasonOf(rollout, "dgx"), "Conflict");
+    EXPECT_EQ(rollout.statuses.at("dgx").counts.conflicting, 1);
+    EXPECT_THAT(rollout.statuses.at("dgx").problems,
+                ElementsAre(HasSubstr("a: heddle.dev/rail0: heddle.dev/rail")));
   }
-  EXPECT_EQ(ReasonOf(rollout, "dgx"), "Conflict");
-  EXPECT_EQ(rollout.statuses.at("dgx").counts.conflicting, 2);
-  EXPECT_THAT(
-      rollout.statuses.at("dgx").problems,
-      ElementsAre(HasSubstr("a: heddle.dev/rail0: heddle.dev/rail0 and heddle.dev/rail{rail} of one policy"),
-                  HasSubstr("b: heddle.dev/rail0: ")));
 }
 
 TEST(DeviceRollout, NoOtherResourceGetsTheNicsOfAnAmbiguousOne) {
