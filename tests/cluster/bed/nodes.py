@@ -23,9 +23,9 @@ class Nodes:
                   for node in nodes]
         return self._create(bodies, timeout)
 
-    def add_plain(self, *names, **keywords):
+    def add_plain(self, *names, timeout=60.0, **keywords):
         """Nodes without a description: `gpus`, `cpus`, `memory`, `labels` as in body()."""
-        return self._create([self.body(name, **keywords) for name in names])
+        return self._create([self.body(name, **keywords) for name in names], timeout)
 
     @staticmethod
     def body(name, gpus=8, cpus=192, memory="2Ti", labels=None, taints=None):
