@@ -51,10 +51,9 @@ class Daemon::Impl {
         options_(std::move(options)),
         wall_(clock),
         dated_(transport, clock, wall_, options_.log),
-        client_(dated_, wall_,
-                {.user_agent = "heddle-extender",
-                 .field_manager = std::string(crds::keys::kExtenderManager),
-                 .pages_ahead = true}),
+        client_(
+            dated_, wall_,
+            {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)}),
         controller_(client_, wall_, random.Fork(), metrics_,
                     {.mode = options_.mode,
                      .preemption = options_.preemption,

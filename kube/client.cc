@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <future>
 #include <map>
 
 #include "kube/json_reader.h"
@@ -116,8 +115,9 @@ Json DeleteBody(const DeleteOptions& options) {
 constexpr std::string_view kMetadataOnly =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-base::Error NotAnObject(const std::string& subject, std::size_t bytes) {
-  return {Code::kInternal, fmt::format("{}: the answer of {} bytes is not a JSON object", subject, bytes),
+base::Error NotAnObject(const std::string& subject, const HttpResponse& response) {
+  return {Code::kInternal,
+          fmt::format("{}: the answer of {} bytes is not a JSON object", subject, response.body.size()),
           std::nullopt};
 }
 
@@ -131,23 +131,17 @@ bool MayRepeat(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && response.Header("Retry-After").has_value();
 }
 
-// Of what `reader` has open, an answer of so many bytes.
-Result<ObjectList> DecodeList(const Resource& resource, const ListOptions& options, JsonReader& reader,
-                              std::size_t bytes) {
-  const std::string subject = Subject("list", resource, ObjectKey{options.ns, ""});
-  const Pruning pruning = options.pruning.Under("items");
-  Json body = reader.Tree(&pruning);
-  if (!body.is_object()) return Fail(NotAnObject(subject, bytes));
+Result<ObjectList> DecodeList(const Resource& resource, Json&& body) {
   const auto items = body.find("items");
   ObjectList list;
   list.resource_version = ResourceVersion(body);
   list.continue_token = StringAt(body, {"metadata", "continue"});
   // A Go server writes null for no items.
   if (items == body.end() || items->is_null()) return list;
-  if (!items->is_array()) return Fail(Code::kInternal, subject + ": the answer's items are not an array");
+  if (!items->is_array()) return Fail(Code::kInternal, "the answer's items are not an array");
   list.items.reserve(items->size());
   for (Json& item : *items) {
-    if (!item.is_object()) return Fail(Code::kInternal, subject + ": an item of the answer is not an object");
+    if (!item.is_object()) return Fail(Code::kInternal, "an item of the answer is not an object");
     if (!item.contains("kind")) item["kind"] = resource.kind;
     if (!item.contains("apiVersion")) item["apiVersion"] = resource.ApiVersion();
     list.items.push_back(std::move(item));
@@ -208,7 +202,7 @@ Result<HttpResponse> Client::Send(const Call& call, std::stop_token stop) {
 Result<Json> Client::SendJson(const Call& call, std::stop_token stop) {
   ASSIGN_OR_RETURN(const HttpResponse response, Send(call, std::move(stop)));
   Json body = Json::parse(response.body, nullptr, false);
-  if (!body.is_object()) return Fail(NotAnObject(call.subject, response.body.size()));
+  if (!body.is_object()) return Fail(NotAnObject(call.subject, response));
   return body;
 }
 
@@ -221,34 +215,37 @@ Result<Json> Client::Get(const Resource& resource, const ObjectKey& key, std::st
                   std::move(stop));
 }
 
-Client::Call Client::ListCall(const Resource& resource, const ListOptions& options) const {
+Result<ObjectList> Client::List(const Resource& resource, const ListOptions& options, std::stop_token stop) {
+  JsonReader reader;
+  return ReadList(resource, options, reader, std::move(stop));
+}
+
+Result<ObjectList> Client::ReadList(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    std::stop_token stop) {
   Query query = SelectorQuery(options.label_selector, options.field_selector);
   query["resourceVersion"] = options.resource_version;
   query["resourceVersionMatch"] = options.resource_version_match;
   query["limit"] = options.limit > 0 ? std::to_string(options.limit) : "";
   query["continue"] = options.continue_token;
-  return {.subject = Subject("list", resource, ObjectKey{options.ns, ""}),
-          .method = "GET",
-          .target = Encoded(CollectionPath(resource, options.ns), query),
-          .timeout = options_.list_timeout,
-          .accept = options.metadata_only ? kMetadataOnly : "application/json"};
+  const Call call{.subject = Subject("list", resource, ObjectKey{options.ns, ""}),
+                  .method = "GET",
+                  .target = Encoded(CollectionPath(resource, options.ns), query),
+                  .timeout = options_.list_timeout,
+                  .accept = options.metadata_only ? kMetadataOnly : "application/json"};
+  ASSIGN_OR_RETURN(const HttpResponse response, Send(call, std::move(stop)));
+  const Pruning pruning = options.pruning.Under("items");
+  Json body = reader.Read(response.body, &pruning);
+  if (!body.is_object()) return Fail(NotAnObject(call.subject, response));
+  ASSIGN_OR_RETURN(ObjectList list, DecodeList(resource, std::move(body)), call.subject);
+  return list;
 }
 
-Result<ObjectList> Client::List(const Resource& resource, const ListOptions& options, std::stop_token stop) {
-  ASSIGN_OR_RETURN(const HttpResponse response, Send(ListCall(resource, options), std::move(stop)));
-  JsonReader reader;
-  reader.Open(response.body);
-  return DecodeList(resource, options, reader, response.body.size());
-}
-
-// The first page is asked for once: nothing is lost with it, and those who ask have back-offs of their own. What came
-// whole and is no list is not asked for again.
-Result<HttpResponse> Client::FetchPage(const Resource& resource, const ListOptions& options,
-                                       const std::stop_token& stop) {
-  const Call call = ListCall(resource, options);
+// The first page is asked for once: nothing is lost with it, and those who ask have back-offs of their own.
+Result<ObjectList> Client::ReadPage(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    const std::stop_token& stop) {
   std::chrono::milliseconds wait = kFirstPageWait;
   for (int attempt = 0;; ++attempt, wait *= 2) {
-    auto page = Send(call, stop);
+    auto page = ReadList(resource, options, reader, stop);
     if (page || options.continue_token.empty() || attempt >= kPageRetries || !MayPass(page.error()))
       return page;
     if (!clock_.SleepFor(wait, stop))
@@ -260,9 +257,9 @@ Result<ObjectList> Client::ListAll(const Resource& resource, ListOptions options
   if (options.limit <= 0) options.limit = kPageSize;
   JsonReader reader;
   ObjectList all;
-  auto answer = FetchPage(resource, options, stop);
   for (int start = 1;;) {
-    if (!answer && answer.error().code == Code::kExpired && !options.continue_token.empty() &&
+    auto page = ReadPage(resource, options, reader, stop);
+    if (!page && page.error().code == Code::kExpired && !options.continue_token.empty() &&
         start <= kPagedStarts) {
       // The snapshot that the token names is gone: pages would not fit together. The server offers a token for what is
       // left as it is now, from which no watch may begin. Etcd is compacted every five minutes, so that the next pages
@@ -270,30 +267,18 @@ Result<ObjectList> Client::ListAll(const Resource& resource, ListOptions options
       if (++start > kPagedStarts) options.limit = 0;
       options.continue_token.clear();
       all.items.clear();
-      answer = FetchPage(resource, options, stop);
       continue;
     }
-    if (!answer) return Fail(answer.error());
-    const HttpResponse response = std::move(*answer);
-    reader.Open(response.body);
-    options.continue_token = reader.TextAt({"metadata", "continue"});
+    if (!page) return page;
+    for (Json& item : page->items) {
+      all.items.push_back(options.transform ? options.transform(std::move(item)) : std::move(item));
+    }
+    all.resource_version = page->resource_version;
+    if (page->continue_token.empty()) return all;
+    options.continue_token = page->continue_token;
     // A token carries its own version; the server refuses both together.
     options.resource_version.clear();
     options.resource_version_match.clear();
-    std::future<Result<HttpResponse>> next;  // waits in its destructor: before what it reads is gone
-    if (!options.continue_token.empty()) {
-      // With both it is done by this thread where no other can be started.
-      const auto how =
-          options_.pages_ahead ? std::launch::async | std::launch::deferred : std::launch::deferred;
-      next = std::async(how, [&] { return FetchPage(resource, options, stop); });
-    }
-    ASSIGN_OR_RETURN(ObjectList page, DecodeList(resource, options, reader, response.body.size()));
-    for (Json& item : page.items) {
-      all.items.push_back(options.transform ? options.transform(std::move(item)) : std::move(item));
-    }
-    all.resource_version = page.resource_version;
-    if (!next.valid()) return all;
-    answer = next.get();
   }
 }
 

@@ -17,6 +17,8 @@
 
 namespace heddle::kube {
 
+class JsonReader;
+
 using Log = std::function<void(std::string_view line)>;
 
 struct ListOptions {
@@ -83,9 +85,6 @@ struct ClientOptions {
   std::chrono::milliseconds request_timeout{30'000};
   // An unpaged LIST of 5,000 nodes may take this long on a busy server.
   std::chrono::milliseconds list_timeout{60'000};
-  // ListAll asks for a page, on a thread of its own, while the one before is read: a start that waits for thousands of
-  // objects keeps the server and itself busy at once, and holds two pages. Else all is done on the calling thread.
-  bool pages_ahead = false;
 };
 
 // One cluster's API, generic over resources. Error codes come from the HTTP status and Status.reason;
@@ -145,9 +144,11 @@ class Client {
 
  private:
   struct Call;
-  Call ListCall(const Resource& resource, const ListOptions& options) const;
-  base::Result<HttpResponse> FetchPage(const Resource& resource, const ListOptions& options,
-                                       const std::stop_token& stop);
+  // `reader` keeps its buffers from page to page.
+  base::Result<ObjectList> ReadList(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    std::stop_token stop);
+  base::Result<ObjectList> ReadPage(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    const std::stop_token& stop);
   base::Result<HttpResponse> Send(const Call& call, std::stop_token stop);
   base::Result<Json> SendJson(const Call& call, std::stop_token stop);
   base::Result<Json> Put(const Resource& resource, const Json& object, std::string_view subresource,

@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,7 +26,7 @@ Json ObjectOf(const simdjson::dom::object& from, const Pruning* pruning) {
   return tree;
 }
 
-std::string_view TextOf(element object, std::string_view field) {
+std::string_view TextAt(element object, std::string_view field) {
   std::string_view text;
   return object[field].get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
@@ -38,7 +37,7 @@ Json ArrayOf(const simdjson::dom::array& from, const Pruning* pruning) {
   const bool some = pruning != nullptr && !pruning->only_key().empty();
   if (!some) items.reserve(from.size());
   for (const element item : from) {
-    if (some && TextOf(item, pruning->only_key()) != pruning->only_value()) continue;
+    if (some && TextAt(item, pruning->only_key()) != pruning->only_value()) continue;
     items.push_back(TreeOf(item, pruning));
   }
   return tree;
@@ -74,9 +73,6 @@ Json TreeOf(element from, const Pruning* pruning) {
 
 struct JsonReader::Parser {
   simdjson::dom::parser parser;
-  element root;
-  // In place of `root`, where simdjson does not take it.
-  std::optional<Json> slow = Json();
 };
 
 JsonReader::JsonReader() : parser_(std::make_unique<Parser>()) {}
@@ -84,48 +80,29 @@ JsonReader::~JsonReader() = default;
 JsonReader::JsonReader(JsonReader&&) noexcept = default;
 JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 
-bool JsonReader::Open(std::string_view text) {
-  parser_->slow.reset();
-  if (parser_->parser.parse(text.data(), text.size()).get(parser_->root) == simdjson::SUCCESS) return true;
-  // Rare: numbers beyond 64 bits, which Json::parse takes for doubles; depth beyond simdjson's; or no JSON at all.
-  // Nothing is pruned then.
-  parser_->slow = Json::parse(text, nullptr, false);
-  return !parser_->slow->is_discarded();
+namespace {
+
+// Rare: numbers beyond 64 bits, which Json::parse takes for doubles; depth beyond simdjson's; or no JSON at all.
+// Nothing is pruned then.
+Json ReadSlowly(std::string_view text) {
+  return Json::parse(text, nullptr, false);
 }
 
-std::string_view JsonReader::TextAt(std::initializer_list<std::string_view> fields) const {
-  if (parser_->slow) {
-    const Json* at = &*parser_->slow;
-    for (const std::string_view field : fields) {
-      const auto below = at->is_object() ? at->find(field) : at->end();
-      if (below == at->end()) return {};
-      at = &*below;
-    }
-    return at->is_string() ? std::string_view(at->get_ref<const std::string&>()) : std::string_view();
-  }
-  element at = parser_->root;
-  for (const std::string_view field : fields) {
-    if (at[field].get(at) != simdjson::SUCCESS) return {};
-  }
-  std::string_view text;
-  return at.get(text) == simdjson::SUCCESS ? text : std::string_view();
-}
-
-Json JsonReader::Tree(const Pruning* pruning) {
-  return parser_->slow ? std::move(*parser_->slow) : TreeOf(parser_->root, pruning);
-}
+}  // namespace
 
 Json JsonReader::Read(std::string_view text, const Pruning* pruning) {
-  Open(text);
-  return Tree(pruning);
+  element root;
+  if (parser_->parser.parse(text.data(), text.size()).get(root) != simdjson::SUCCESS) return ReadSlowly(text);
+  return TreeOf(root, pruning);
 }
 
 Json JsonReader::ReadEvent(std::string_view text, const Pruning& pruning) {
-  Open(text);
+  element root;
+  if (parser_->parser.parse(text.data(), text.size()).get(root) != simdjson::SUCCESS) return ReadSlowly(text);
   // A bookmark says by an annotation what it ends, and an error is an object of another kind.
-  const std::string_view type = TextAt({"type"});
+  const std::string_view type = TextAt(root, "type");
   const bool whole = type == "BOOKMARK" || type == "ERROR";
-  return Tree(whole ? nullptr : &pruning);
+  return TreeOf(root, whole ? nullptr : &pruning);
 }
 
 }  // namespace heddle::kube

@@ -38,29 +38,6 @@ TEST(JsonReaderTest, RefusesWhatTheLibraryRefuses) {
   EXPECT_EQ(reader.Read("[7]"), Json::parse("[7]"));  // and goes on
 }
 
-TEST(JsonReaderTest, TellsTextsOfWhatIsOpenBeforeItIsATree) {
-  JsonReader reader;
-  EXPECT_EQ(reader.TextAt({"metadata"}), "");
-  // The second is beyond what simdjson reads.
-  for (const std::string items : {"[1]", "[18446744073709551616]"}) {
-    const std::string text =
-        R"({"metadata":{"continue":"t\n","remainingItemCount":7},"kind":"List","items":)" + items + "}";
-    ASSERT_TRUE(reader.Open(text));
-    EXPECT_EQ(reader.TextAt({"metadata", "continue"}), "t\n");
-    EXPECT_EQ(reader.TextAt({"kind"}), "List");
-    EXPECT_EQ(reader.TextAt({"metadata", "remainingItemCount"}), "") << "no text";
-    EXPECT_EQ(reader.TextAt({"metadata"}), "");
-    EXPECT_EQ(reader.TextAt({"kind", "continue"}), "") << "below a text";
-    EXPECT_EQ(reader.TextAt({"items", "0"}), "");
-    EXPECT_EQ(reader.TextAt({"nothing"}), "");
-    EXPECT_EQ(reader.TextAt({}), "");
-    EXPECT_EQ(reader.Tree(), Json::parse(text));
-  }
-  EXPECT_FALSE(reader.Open("{"));
-  EXPECT_EQ(reader.TextAt({"kind"}), "");
-  EXPECT_TRUE(reader.Tree().is_discarded());
-}
-
 TEST(JsonReaderTest, TakesDepthWithoutTheStack) {
   JsonReader reader;
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -148,59 +147,6 @@ TEST_F(ListPagesTest, StopsWhileItWaitsForAPage) {
   });
   EXPECT_EQ(List(stop.get_token()).error().code, Code::kCancelled);
   EXPECT_THAT(Asked(), ElementsAre("first", "next"));
-}
-
-// Asks while it reads: the first page's objects are not done before the second page was asked for.
-TEST_F(ListPagesTest, AsksForAPageWhileTheOneBeforeIsRead) {
-  Client ahead(server_, clock_, {.pages_ahead = true});
-  std::promise<void> asked;
-  AtTheSecondPage([&asked] { asked.set_value(); });
-  std::shared_future<void> of_the_second = asked.get_future().share();
-  int late = 0;
-  const auto wait = [&](Json object) {
-    if (of_the_second.wait_for(seconds(60)) != std::future_status::ready) ++late;
-    return object;
-  };
-  const auto all = ahead.ListAll(kConfigMaps, {.limit = 10, .transform = wait}, {});
-  ASSERT_TRUE(all) << all.error().message;
-  EXPECT_EQ(late, 0);
-  EXPECT_THAT(Asked(), ElementsAre("first", "next", "next"));
-  EXPECT_EQ(Names(*all).size(), 25u);
-  EXPECT_EQ(all->resource_version, server_.resource_version());
-}
-
-TEST_F(ListPagesTest, IsTheSameAheadWhereATokenExpiresOrAPageFails) {
-  Client ahead(server_, clock_, {.pages_ahead = true});
-  const auto list = [&ahead](std::stop_token stop = {}) {
-    return ahead.ListAll(kConfigMaps, {.limit = 10}, std::move(stop));
-  };
-  AtTheSecondPage([this] { server_.ExpireHistory(); });
-  auto all = list();
-  ASSERT_TRUE(all) << all.error().message;
-  EXPECT_THAT(Asked(), ElementsAre("first", "next", "first", "next", "next"));
-  EXPECT_EQ(Names(*all).size(), 25u);
-
-  FailSecondPage({.method = "GET", .status = 503}, 2);
-  all = list();
-  ASSERT_TRUE(all) << all.error().message;
-  EXPECT_EQ(Names(*all).size(), 25u);
-
-  FailSecondPage({.method = "GET", .status = 403}, 1000);
-  EXPECT_EQ(list().error().code, Code::kForbidden);
-}
-
-// The page that is on its way when this one is found to be none of a list is waited for, and let go.
-TEST_F(ListPagesTest, EndsAheadOfAPageThatNobodyReads) {
-  Client ahead(server_, clock_, {.pages_ahead = true});
-  server_.Intercept([](const test::ApiRequest& request) -> std::optional<HttpResponse> {
-    const bool next = request.query.contains("continue");
-    return HttpResponse{.status = 200,
-                        .headers = {},
-                        .body = next ? R"({"items":[]})" : R"({"metadata":{"continue":"more"},"items":[7]})"};
-  });
-  const auto all = ahead.ListAll(kConfigMaps, {.limit = 10}, {});
-  ASSERT_FALSE(all);
-  EXPECT_EQ(all.error().message, "list configmaps: an item of the answer is not an object");
 }
 
 }  // namespace
