@@ -45,6 +45,10 @@ void ShareMemoryArenas() {
   mallopt(M_ARENA_MAX, 2);
 }
 
+void MapLargeBuffers() {
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);
+}
+
 void ReturnFreeMemory() {
   malloc_trim(0);
 }

@@ -24,6 +24,10 @@ class StopSignals {
 // Two arenas for all threads. Each watch has a thread, and so has gRPC: glibc would keep what each of them frees apart,
 // at 10,000 nodes a third of the extender's memory. Call it in main before any thread starts.
 void ShareMemoryArenas();
+// Memory of 64 KiB and more, which is gRPC's buffer of a connection (tcp_posix.cc, maybe_make_read_slices), is the
+// system's own pages from then on: what is not written of it is not resident, and it goes back as soon as it is freed,
+// where glibc would raise that bound with each larger piece. Call it in main before any thread starts.
+void MapLargeBuffers();
 // Gives the system what stands free in the heap, which glibc does only at its end: after many answers at once it is a
 // tenth of what is held. Takes milliseconds at hundreds of megabytes.
 void ReturnFreeMemory();

@@ -130,6 +130,7 @@ int Run(Flags& flags, base::StopSignals& signals) {
 
 int main(int argc, char** argv) {
   base::ShareMemoryArenas();
+  base::MapLargeBuffers();  // of hundreds of switches
   base::StopSignals signals;
   Flags flags;
   CLI::App app(kAbout, "heddle-operator");
