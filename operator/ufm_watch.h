@@ -62,7 +62,7 @@ class UfmWatch {
     std::function<void()> on_answers;  // what Of() says has changed, times aside
   };
   UfmWatch(base::Clock& clock, base::Random random, Ways ways)
-      : UfmWatch(clock, std::move(random), std::move(ways), Options{}) {}
+      : UfmWatch(clock, random, std::move(ways), Options{}) {}
   UfmWatch(base::Clock& clock, base::Random random, Ways ways, Options options);
   ~UfmWatch();
   UfmWatch(const UfmWatch&) = delete;
