@@ -129,7 +129,7 @@ Slimming ClusterCache::SlimmingOf(const kube::Resource& resource) const {
 void ClusterCache::AddOwners(const kube::Resource& resource, bool everywhere, base::Random random) {
   owners_.push_back({resource, everywhere,
                      std::make_unique<kube::Reflector>(
-                         client_, clock_, std::move(random), resource,
+                         client_, clock_, random, resource,
                          Watch(SlimOwners(), callbacks_,
                                [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); }))});
 }
