@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 #include "topology/node.h"
@@ -56,15 +57,13 @@ std::string WhyAmbiguous(const std::vector<std::string>& entries) {
 
 AmbiguousResource FirstAmbiguous(const RdmaDevicePolicySpec& spec) {
   for (const RdmaResource& entry : spec.resources) {
-    std::vector<std::string> names;
-    if (!entry.name.ends_with(kRailMark)) names.push_back(entry.name);
-    for (int rail = 0; names.empty() && rail <= topology::kMaxRail; ++rail) {
-      std::string name = std::string(StemOf(entry)) + std::to_string(rail);
-      if (EntriesOf(spec, name).size() > 1 && ComesTo(entry, name)) names.push_back(std::move(name));
+    const bool by_rail = entry.name.ends_with(kRailMark);
+    for (int rail = 0; rail <= (by_rail ? topology::kMaxRail : 0); ++rail) {
+      std::string name = by_rail ? std::string(StemOf(entry)) + std::to_string(rail) : entry.name;
+      if (!ComesTo(entry, name)) continue;
+      std::vector<std::string> entries = EntriesOf(spec, name);
+      if (entries.size() > 1) return {std::move(name), std::move(entries)};
     }
-    if (names.empty()) continue;
-    AmbiguousResource found{names.front(), EntriesOf(spec, names.front())};
-    if (found.entries.size() > 1) return found;
   }
   return {};
 }

@@ -456,7 +456,7 @@ TEST(Doctor, TellsAPolicyThatIsGoneFromOneThatDeniesNothing) {
   Remove(reading.mutating, "heddle-gang");
   const Finding gating = TheOne(reading);
   EXPECT_THAT(gating.what, HasSubstr("MutatingAdmissionPolicy heddle-gang is not there"));
-  EXPECT_THAT(gating.remedy, HasSubstr("until it is there prepare each Job"));
+  EXPECT_THAT(gating.remedy, HasSubstr("mutatingPolicies is never; until it is there prepare each Job"));
   reading = Healthy();
   reading.validating_bindings->back()["spec"]["validationActions"] = Json::array({"Warn", "Audit"});
   EXPECT_THAT(TheOne(reading).what, HasSubstr("heddle-suspension denies nothing"));
