@@ -57,7 +57,7 @@ Finding NotRead(std::string check, std::string_view what, const base::Error& err
 Findings Diagnose(const DoctorReading& reading) {
   const Installation installed = InstallationOf(reading);
   Findings findings;
-  CheckServer(reading, findings);
+  CheckServer(reading, installed, findings);
   CheckCrds(reading, findings);
   CheckInstalls(reading, findings);
   CheckPolicies(reading, installed, findings);

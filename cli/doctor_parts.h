@@ -25,7 +25,7 @@ Installation InstallationOf(const DoctorReading& reading);
 // Whether what that right is for is done there.
 bool IsNeeded(const NeededRight& right, const Installation& installed);
 
-void CheckServer(const DoctorReading& reading, Findings& findings);
+void CheckServer(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckCrds(const DoctorReading& reading, Findings& findings);
 void CheckPolicies(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckScope(const DoctorReading& reading, const Installation& installed, Findings& findings);

@@ -285,7 +285,7 @@ Installation InstallationOf(const DoctorReading& reading) {
   return installed;
 }
 
-void CheckServer(const DoctorReading& reading, Findings& findings) {
+void CheckServer(const DoctorReading& reading, const Installation& installed, Findings& findings) {
   if (!reading.version) {
     findings.push_back(NotRead("server", "ask the API server for its version", reading.version.error()));
     return;
@@ -299,7 +299,7 @@ void CheckServer(const DoctorReading& reading, Findings& findings) {
     finding.verdict = Verdict::kProblem;
     finding.what += fmt::format(" is older than 1.{}, the oldest that Heddle works with", kLeastMinor);
     finding.remedy = "upgrade the cluster";
-  } else if (*minor < kMutatingMinor && !InstallationOf(reading).left_out) {
+  } else if (*minor < kMutatingMinor && !installed.left_out) {
     finding.verdict = Verdict::kWarning;
     finding.what +=
         fmt::format(" is older than 1.{}, from which on pods are gated by themselves", kMutatingMinor);

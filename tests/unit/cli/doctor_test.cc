@@ -314,7 +314,7 @@ TEST(Doctor, KnowsWhichServersItWorksWith) {
     DoctorReading reading = Healthy();
     reading.version = version;
     Findings findings;
-    CheckServer(reading, findings);
+    CheckServer(reading, InstallationOf(reading), findings);
     return findings.at(0).verdict;
   };
   EXPECT_EQ(verdict("v1.32.9"), Verdict::kProblem);
