@@ -46,7 +46,7 @@ GangKey KeyOfGroup(const std::string& ns, const std::string& group) {
   return {ns, group + "@" + ns, 0};
 }
 
-Membership InGroup(const kube::Json& pod, std::string group, crds::GangOwner owner) {
+Membership InGroup(const kube::Json& pod, const std::string& group, crds::GangOwner owner) {
   return {KeyOfGroup(kube::Namespace(pod), group), std::move(owner), group};
 }
 
