@@ -104,7 +104,7 @@ base::Result<BenchRun> Measured(const BenchOptions& options, const BenchRanks& r
       if (time && time->wrong) run.wrong = run.wrong.value_or(0) + *time->wrong;
     }
     largest = std::max(largest, row.bytes);
-    run.sizes.push_back(std::move(size));
+    run.sizes.push_back(size);
   }
   run.bottleneck = ranks.over.BottleneckOf(run.collective, double(largest));
   return run;

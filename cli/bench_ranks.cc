@@ -213,7 +213,7 @@ base::Result<BenchRanks> OfNodes(const BenchOptions& options, const Grounds& gro
                     .gpus_per_pod = named.gpus,
                     .gpu_resource = options.gpu_resource.empty() ? "nvidia.com/gpu" : options.gpu_resource,
                     .nodes = nodes,
-                    .pinned = std::move(nodes),
+                    .pinned = nodes,
                     .parallelism = request.parallelism,
                     .model = {},
                     .require = {},

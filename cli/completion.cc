@@ -158,7 +158,9 @@ Completion Complete(const CLI::App& app, const std::vector<std::string>& words) 
 std::string Printed(const Completion& completion) {
   std::string out;
   for (const auto& [word, about] : completion.candidates) {
-    out += about.empty() ? word + "\n" : word + "\t" + about + "\n";
+    out += word;
+    if (!about.empty()) out.append("\t").append(about);
+    out += '\n';
   }
   return out + fmt::format(":{}\n", int(completion.after));
 }

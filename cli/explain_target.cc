@@ -89,6 +89,7 @@ base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
   });
   if (kind == kinds.end()) {
     std::vector<std::string> known;
+    known.reserve(kinds.size());
     for (const ExplainKind& one : kinds) known.push_back(one.words.front());
     return base::Fail(
         base::Code::kInvalid,

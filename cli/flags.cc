@@ -152,12 +152,12 @@ std::string Sentence(const CLI::App& app, const Words& words, const CLI::ParseEr
   const auto is = [&error](CLI::ExitCodes code) { return error.get_exit_code() == int(code); };
   if (is(CLI::ExitCodes::ConversionError)) return NotConverted(CommandNamed(app, words), what);
   if (is(CLI::ExitCodes::ArgumentMismatch)) {
-    if (const std::string missing = WithoutValue(what); !missing.empty()) return missing;
-    if (const std::string twice = GivenTwice(what); !twice.empty()) return twice;
+    if (std::string missing = WithoutValue(what); !missing.empty()) return missing;
+    if (std::string twice = GivenTwice(what); !twice.empty()) return twice;
   }
   if (!is(CLI::ExitCodes::RequiredError) && !is(CLI::ExitCodes::ExtrasError)) return what;
   // A mistyped option is no option that is there, so what is missing may be the word that is wrong.
-  if (const std::string wrong = WrongWord(app, words); !wrong.empty()) return wrong;
+  if (std::string wrong = WrongWord(app, words); !wrong.empty()) return wrong;
   if (is(CLI::ExitCodes::ExtrasError)) return what;
   const CLI::App& command = CommandNamed(app, words);
   if (command.get_require_subcommand_min() > 0)
