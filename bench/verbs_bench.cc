@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -82,7 +84,14 @@ std::string NodeName(std::size_t index) {
   return fmt::format("gpu-{:05}.cluster.example", index);
 }
 
-// In no order, as the scheduler's are: it walks its nodes zone by zone and from another one each time.
+// In no order, as the scheduler's are: it looks at its nodes on many threads, and from another one each time.
+std::vector<int> InNoOrder(int names) {
+  std::vector<int> order(static_cast<std::size_t>(names));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937(20261127));
+  return order;
+}
+
 std::string Args(int names) {
   std::string pod = R"({"metadata":{"name":"lone","namespace":"team","uid":"u","annotations":{"note":")";
   pod += std::string(3000, 'x');  // a real pod is 3 to 15 KB (kubernetes-facts 1.5)
@@ -90,7 +99,8 @@ std::string Args(int names) {
       R"("}},"spec":{"schedulerName":"heddle","containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"4"},)"
       R"("requests":{"nvidia.com/gpu":"4"}}}]}})";
   std::string list;
-  for (int i = 0; i < names; ++i) list += fmt::format("{}\"node-{:04}\"", i == 0 ? "" : ",", i);
+  for (const int i : InNoOrder(names))
+    list += fmt::format("{}\"{}\"", list.empty() ? "" : ",", NodeName(std::size_t(i)));
   return fmt::format(R"({{"Pod":{},"Nodes":null,"NodeNames":[{}]}})", pod, list);
 }
 
@@ -116,8 +126,7 @@ std::shared_ptr<const Snapshot> SnapshotOfAll() {
   for (auto& state : states)
     state = {.free_gpus = 0xff, .free_milli_cpu = 192'000, .free_memory_bytes = 1LL << 40, .free_pods = 110};
   auto snapshot = std::make_shared<Snapshot>();
-  snapshot->fabrics.push_back(
-      {fabric, placement::ClusterState(fabric, states), {}, IndexOf(*fabric)});
+  snapshot->fabrics.push_back({fabric, placement::ClusterState(fabric, states), {}, std::make_shared<const NodeIndex>(*fabric)});
   return snapshot;
 }
 

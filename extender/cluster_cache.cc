@@ -53,8 +53,8 @@ Shared<crds::Gang> ReadGang(const kube::Json& object) {
 // Null where it is in none of them.
 const topology::Node* FindMachine(const FabricSet& set, std::string_view name) {
   for (std::size_t i = 0; i < set.fabrics.size(); ++i) {
-    const auto found = set.indexes[i]->find(name);
-    if (found != set.indexes[i]->end()) return &set.fabrics[i]->nodes[std::size_t(found->second)].node;
+    const topology::NodeId id = set.indexes[i]->Find(name);
+    if (id != topology::kNone) return &set.fabrics[i]->nodes[std::size_t(id)].node;
   }
   return nullptr;
 }

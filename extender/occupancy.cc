@@ -232,10 +232,10 @@ void Seats::AddSome(const SnapshotInputs& inputs, const Names& names) {
   for (const std::string_view name : names) {
     Seat seat{.name = name};
     for (std::size_t i = 0; i < fabrics_.indexes.size() && seat.topology == nullptr; ++i) {
-      const auto found = fabrics_.indexes[i]->find(name);
-      if (found == fabrics_.indexes[i]->end()) continue;
+      const topology::NodeId id = fabrics_.indexes[i]->Find(name);
+      if (id == topology::kNone) continue;
       seat.fabric = i;
-      seat.id = found->second;
+      seat.id = id;
       seat.topology = &fabrics_.fabrics[i]->nodes[std::size_t(seat.id)].node;
     }
     seat.facts = FindNamed(inputs.nodes, name);
@@ -247,9 +247,8 @@ void Seats::AddSome(const SnapshotInputs& inputs, const Names& names) {
 
 Seat* Seats::Find(std::string_view node) {
   for (std::size_t i = 0; all_ && i < fabrics_.indexes.size(); ++i) {
-    const NodeIndex& index = *fabrics_.indexes[i];
-    if (const auto found = index.find(node); found != index.end())
-      return &seats_[begins_[i] + std::size_t(found->second)];
+    const topology::NodeId id = fabrics_.indexes[i]->Find(node);
+    if (id != topology::kNone) return &seats_[begins_[i] + std::size_t(id)];
   }
   if (!all_) {
     const auto found = others_.find(node);

@@ -27,19 +27,13 @@ std::vector<placement::LeafLoad> FabricView::LoadsWithout(const std::string& own
   return others;
 }
 
-Shared<NodeIndex> IndexOf(const topology::Fabric& fabric) {
-  NodeIndex index;
-  index.reserve(fabric.nodes.size());
-  for (std::size_t i = 0; i < fabric.nodes.size(); ++i) {
-    index.emplace(fabric.nodes[i].node.name, topology::NodeId(i));
-  }
-  return std::make_shared<const NodeIndex>(std::move(index));
-}
-
 topology::NodeId FabricView::Find(std::string_view name) const {
   if (index == nullptr) return fabric->FindNode(name);
-  const auto found = index->find(name);
-  return found == index->end() ? topology::kNone : found->second;
+  return index->Find(name);
+}
+
+void FabricView::Prefetch(std::string_view name) const {
+  if (index != nullptr) index->Prefetch(name);
 }
 
 const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState& state, int gpus,
@@ -86,7 +80,7 @@ FabricSet AssembleFabrics(std::vector<topology::Node> published, const std::vect
       if (IsFaulty(one.node)) set.faulty.insert(one.node.name);
     }
     set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
-    set.indexes.push_back(IndexOf(*set.fabrics.back()));
+    set.indexes.push_back(std::make_shared<const NodeIndex>(*set.fabrics.back()));
     set.dense.push_back(std::make_shared<const placement::DenseFabric>(*set.fabrics.back()));
   }
   return set;

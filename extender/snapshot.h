@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "extender/by_node.h"
 #include "extender/given_devices.h"
 #include "extender/node_constraints.h"
+#include "extender/node_index.h"
 #include "extender/pod_facts.h"
 #include "placement/cluster_state.h"
 
@@ -24,10 +24,6 @@ namespace heddle::extender {
 
 template <class T>
 using Shared = std::shared_ptr<const T>;
-
-// A fabric's nodes by name, of that fabric's own strings: the scheduler asks for thousands at once, in no order.
-using NodeIndex = std::unordered_map<std::string_view, topology::NodeId>;
-Shared<NodeIndex> IndexOf(const topology::Fabric& fabric);  // valid while the fabric is
 
 // The fabrics as they stand, apart from who uses them: they change seldom and are dear to build.
 struct FabricSet {
@@ -108,6 +104,7 @@ struct FabricView {
   std::shared_ptr<LonePodScores> scores = std::make_shared<LonePodScores>();  // of `state`
 
   topology::NodeId Find(std::string_view name) const;  // kNone where it is not in this fabric
+  void Prefetch(std::string_view name) const;          // has memory brought near that Find will read
   std::vector<placement::LeafLoad> LoadsWithout(const std::string& owner_uid) const;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "extender/name_list.h"
 #include "extender/snapshot.h"
 #include "kube/status_endpoints.h"
 
@@ -31,16 +32,6 @@ struct ExtenderArgs {
   std::vector<char> bytes;                   // which node_names are views of
 };
 [[nodiscard]] base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body);
-
-// A request whose NodeNames come last and are a plain list, as kube-scheduler writes them, in two: most pods pass
-// everywhere, and their answer has the same names in the same words. Each name is looked at once, and none needs
-// escapes; the rest is a request without names, to be parsed like any other. Nothing for any other body, whatever is
-// right or wrong with it.
-struct NamesApart {
-  std::string request;
-  std::string_view names;  // "a","b": a part of the body
-};
-std::optional<NamesApart> TakeNamesApart(std::string_view body);
 
 // Whether there is nothing against any node.
 bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept);
