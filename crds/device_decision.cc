@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "crds/ambiguous_resource.h"
+#include "crds/kept_text.h"
 #include "crds/port_name.h"
 
 namespace heddle::crds {
@@ -141,6 +142,8 @@ DeviceDecision::DeviceDecision(const topology::Node& node, const std::vector<Dev
   for (const std::string& name : ambiguous) Conflict(name, "");
   RefuseSameNames();
   RefuseSecondPlugin();
+  // Names are long, and a sentence of several longer than what is kept of it: uncut it would be told anew for ever.
+  for (auto& [name, wish] : wishes_) wish.reason = KeptText(wish.reason, kMaxKeptReason);
   KeepNumbers();
 }
 

@@ -25,7 +25,8 @@ class DeviceDecision {
                  const std::vector<const RdmaDevicePolicy*>& policies,
                  const std::set<std::string>& unreadable, const std::set<DevicePlugin>& others);
 
-  std::vector<DeviceWish> wishes() const;  // by resource, kMaxDeviceEntries at most beside what is kept
+  // By resource, kMaxDeviceEntries at most beside what is kept; reasons as the object keeps them (crds/kept_text.h).
+  std::vector<DeviceWish> wishes() const;
   // By policy: NICs that are in none of its resources though they are selected, each a sentence.
   const std::map<std::string, std::vector<std::string>>& problems() const { return problems_; }
   // By policy, why it does not get a resource that is kept for one that cannot be read.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/names.h"
+#include "crds/kept_text.h"
 #include "crds/rdma_device_policy.h"
 
 namespace heddle::crds {
@@ -87,7 +88,7 @@ Json WriteDeviceWish(const DeviceWish& wish) {
   PutPositive(json, "generation", wish.generation);
   PutList(json, "ports", TextList(wish.ports, kMaxPorts, kMaxPortName));
   if (wish.slots != 1) json["slots"] = wish.slots;
-  PutText(json, "reason", wish.reason, 512);
+  PutText(json, "reason", wish.reason, kMaxKeptReason);
   return json;
 }
 
@@ -115,7 +116,7 @@ DeviceWish ReadDeviceWish(const Field& field) {
   wish.ports = field("ports").Names(kMaxPorts, kMaxPortName);
   std::sort(wish.ports.begin(), wish.ports.end());
   wish.slots = field("slots").Int(1, kMaxSlots, 1);
-  wish.reason = field("reason").Text(512);
+  wish.reason = field("reason").Text(kMaxKeptReason);
   return wish;
 }
 
@@ -124,7 +125,7 @@ Json WriteDeviceReport(const DeviceReport& report) {
             {"policy", Clean(report.policy, 253)},
             {"state", DeviceStateName(report.state)}};
   PutPositive(json, "generation", report.generation);
-  PutText(json, "reason", report.reason, 512);
+  PutText(json, "reason", report.reason, kMaxKeptReason);
   PutPositive(json, "healthy", report.healthy);
   PutPositive(json, "total", report.total);
   return json;
@@ -137,7 +138,7 @@ DeviceReport ReadDeviceReport(const Field& field) {
   report.generation = field("generation").Int64(0, kMaxInt64);
   report.state = field("state").Required().Word(ParseState, "Offered, Pending, Refused, Elsewhere",
                                                 DeviceState::kPending);
-  report.reason = field("reason").Text(512);
+  report.reason = field("reason").Text(kMaxKeptReason);
   report.healthy = field("healthy").Int(0, kMaxDevices);
   report.total = field("total").Int(0, kMaxDevices);
   return report;

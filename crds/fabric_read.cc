@@ -1,6 +1,7 @@
 #include "crds/codec.h"
 #include "crds/endpoint_codec.h"
 #include "crds/fabric.h"
+#include "crds/kept_text.h"
 #include "crds/lossless_codec.h"
 #include "topology/declared_leaves.h"
 
@@ -111,7 +112,7 @@ topology::CablingFault ReadFault(const Field& field) {
   fault.port = field("port").Required().Int(0, 255);
   fault.seen = {field("leaf").Text(128), field("leafPort").Text(64)};
   fault.expected_leaf = field("expectedLeaf").Text(128);
-  fault.sentence = field("sentence").Name(512);
+  fault.sentence = field("sentence").Name(kMaxKeptFault);
   fault.ambiguous = field("certainty").Word(ParseAmbiguous, "Certain, Ambiguous", false);
   return fault;
 }
@@ -120,7 +121,7 @@ topology::Suspect ReadSuspect(const Field& field) {
   topology::Suspect suspect;
   suspect.kind = field("kind").Required().Word(topology::ParseSuspectKind, "Cable, Host, Leaf, Spine",
                                                topology::SuspectKind::kCable);
-  suspect.name = field("name").Name(512);
+  suspect.name = field("name").Name(kMaxKeptSuspect);
   suspect.node = field("node").Text(253);
   suspect.port = field("port").Text(72);
   suspect.leaf = field("leaf").Text(128);
@@ -130,8 +131,8 @@ topology::Suspect ReadSuspect(const Field& field) {
   suspect.links = field("links").Int(1, kMaxInt, 1);
   suspect.gangs = field("gangs").Int(0, kMaxInt);
   suspect.score = field("score").Int(0, 1000);
-  suspect.evidence = field("evidence").Text(512);
-  suspect.next = field("next").Text(256);
+  suspect.evidence = field("evidence").Text(kMaxKeptEvidence);
+  suspect.next = field("next").Text(kMaxKeptNext);
   return suspect;
 }
 

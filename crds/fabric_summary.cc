@@ -2,6 +2,7 @@
 #include <set>
 
 #include "crds/fabric.h"
+#include "crds/kept_text.h"
 
 namespace heddle::crds {
 namespace {
@@ -79,6 +80,9 @@ FabricStatus Summarise(const topology::Fabric& fabric) {
   }
   status.faults.assign(fabric.faults.begin(),
                        fabric.faults.begin() + std::ptrdiff_t(std::min(fabric.faults.size(), kMaxFaults)));
+  // A swap names two nodes and four leaves. Longer than the status keeps it, it would be a new fault at each look.
+  for (topology::CablingFault& fault : status.faults)
+    fault.sentence = KeptText(fault.sentence, kMaxKeptFault);
   return status;
 }
 

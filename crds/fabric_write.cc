@@ -1,6 +1,7 @@
 #include "crds/codec.h"
 #include "crds/endpoint_codec.h"
 #include "crds/fabric.h"
+#include "crds/kept_text.h"
 #include "crds/lossless_codec.h"
 
 namespace heddle::crds {
@@ -91,15 +92,15 @@ Json WriteFault(const topology::CablingFault& fault) {
   PutText(json, "leaf", fault.seen.leaf, 128);
   PutText(json, "leafPort", fault.seen.port, 64);
   PutText(json, "expectedLeaf", fault.expected_leaf, 128);
-  json["sentence"] =
-      fault.sentence.empty() ? "the cable contradicts what was expected" : Clean(fault.sentence, 512);
+  json["sentence"] = fault.sentence.empty() ? "the cable contradicts what was expected"
+                                            : Clean(fault.sentence, kMaxKeptFault);
   if (fault.ambiguous) json["certainty"] = "Ambiguous";
   return json;
 }
 
 Json WriteSuspect(const topology::Suspect& suspect) {
   Json json{{"kind", topology::SuspectKindName(suspect.kind)},
-            {"name", Clean(suspect.name, 512)},
+            {"name", Clean(suspect.name, kMaxKeptSuspect)},
             {"symptom", topology::SymptomName(suspect.symptom)},
             {"links", suspect.links},
             {"gangs", suspect.gangs},
@@ -108,8 +109,8 @@ Json WriteSuspect(const topology::Suspect& suspect) {
   PutText(json, "port", suspect.port, 72);
   PutText(json, "leaf", suspect.leaf, 128);
   PutText(json, "leafPort", suspect.leaf_port, 64);
-  PutText(json, "evidence", suspect.evidence, 512);
-  PutText(json, "next", suspect.next, 256);
+  PutText(json, "evidence", suspect.evidence, kMaxKeptEvidence);
+  PutText(json, "next", suspect.next, kMaxKeptNext);
   return json;
 }
 

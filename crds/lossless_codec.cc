@@ -1,5 +1,7 @@
 #include "crds/lossless_codec.h"
 
+#include "crds/kept_text.h"
+
 namespace heddle::crds::codec {
 namespace {
 
@@ -271,7 +273,7 @@ Json WriteWish(const LosslessWish& wish) {
             {"onDrift", OnDriftName(wish.on_drift)}};
   PutPositive(json, "generation", wish.generation);
   if (wish.settings) json["settings"] = WriteSettings(*wish.settings);
-  PutText(json, "reason", wish.reason, 512);
+  PutText(json, "reason", wish.reason, kMaxKeptReason);
   if (wish.refused) json["verdict"] = "Refused";
   if (!wish.infiniband.empty()) json["infiniBand"] = WriteInfiniBand(wish.infiniband);
   return json;
@@ -311,7 +313,7 @@ LosslessWish ReadWish(const Field& field) {
     const Field dcqcn = settings("dcqcn");
     NoteUnknown(dcqcn, lossless::DcqcnParameterNames(), wish.not_understood);
   }
-  wish.reason = field("reason").Text(512);
+  wish.reason = field("reason").Text(kMaxKeptReason);
   wish.refused = field("verdict").Word(ParseVerdict, "NotApplicable, Refused", false);
   const Field infiniband = field("infiniBand");
   wish.infiniband = ReadInfiniBand(infiniband);
@@ -324,7 +326,7 @@ Json WriteReport(const LosslessReport& report) {
             {"policy", Clean(report.policy, 253)},
             {"state", LosslessStateName(report.state)}};
   PutPositive(json, "generation", report.generation);
-  PutText(json, "reason", report.reason, 512);
+  PutText(json, "reason", report.reason, kMaxKeptReason);
   if (report.have) json["have"] = WriteSettings(*report.have);
   if (report.fec) json["fec"] = lossless::FecName(*report.fec);
   PutList(json, "drift", WriteList(report.drift, lossless::kHostSettings, [](const PortDrift& drift) {
@@ -347,7 +349,7 @@ LosslessReport ReadReport(const Field& field) {
   report.policy = field("policy").Required().Text(253);
   report.generation = field("generation").Int64(0, kMaxInt64);
   report.state = field("state").Required().Word(ParseState, kStateWords, LosslessState::kUnknown);
-  report.reason = field("reason").Text(512);
+  report.reason = field("reason").Text(kMaxKeptReason);
   if (const Field have = field("have"); have.present()) report.have = ReadSettings(have);
   if (const Field fec = field("fec"); fec.present())
     report.fec = fec.Word(lossless::ParseFec, "none, fc, rs", lossless::Fec::kNone);

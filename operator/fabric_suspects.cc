@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "crds/kept_text.h"
 #include "crds/port_name.h"
 #include "operator/fabric_switches.h"
 
@@ -145,6 +146,13 @@ void NameCongestion(const CongestedPorts& congested, topology::Suspect& suspect)
     suspect.evidence += fmt::format("; so are {} more of its ports", ports.size() - 1);
 }
 
+// As the Fabric's status has it: by its name a suspect is known again at the next look, or it would be news each time.
+void Keep(topology::Suspect& suspect) {
+  suspect.name = crds::KeptText(suspect.name, crds::kMaxKeptSuspect);
+  suspect.evidence = crds::KeptText(suspect.evidence, crds::kMaxKeptEvidence);
+  suspect.next = crds::KeptText(suspect.next, crds::kMaxKeptNext);
+}
+
 }  // namespace
 
 std::vector<topology::Suspect> SuspectsOf(const topology::Fabric& fabric, const SeenOfCables& seen,
@@ -160,8 +168,10 @@ std::vector<topology::Suspect> SuspectsOf(const topology::Fabric& fabric, const 
     if (!one.links.empty()) on_links.push_back(std::move(one));
   }
   std::vector<topology::Suspect> suspects = topology::RankSuspects(all, on_links);
-  if (seen.congested == nullptr) return suspects;
-  for (topology::Suspect& suspect : suspects) NameCongestion(*seen.congested, suspect);
+  for (topology::Suspect& suspect : suspects) {
+    if (seen.congested != nullptr) NameCongestion(*seen.congested, suspect);
+    Keep(suspect);
+  }
   return suspects;
 }
 

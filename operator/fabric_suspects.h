@@ -26,7 +26,8 @@ struct SeenOfCables {
 // switches counted at theirs. A port that nobody knows the other end of is a cable with one end, on a leaf of this
 // fabric or a switch that is cabled to one. What agents say of congestion stands in the evidence of a cable or a host
 // that is suspected for something else; who is suspected and who ranks before whom does not change with it. `gangs`,
-// called where anything was seen: those that hold slots; one counts where its traffic leaves an NVLink domain. Pure.
+// called where anything was seen: those that hold slots; one counts where its traffic leaves an NVLink domain. Texts
+// are as the Fabric keeps them (crds/kept_text.h). Pure.
 std::vector<topology::Suspect> SuspectsOf(const topology::Fabric& fabric, const SeenOfCables& seen,
                                           const std::function<std::vector<crds::Gang>()>& gangs);
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "crds/kept_text.h"
 #include "crds/port_name.h"
 #include "lossless/lint.h"
 #include "lossless/render.h"
@@ -265,9 +266,11 @@ class Decision {
     wish.ports = {port};
     for (const LosslessPolicy* policy : policies) wish.policies.push_back(policy->name);
     if (wish.policies.size() > 8) wish.policies.resize(8);
-    wish.reason = fmt::format(
-        "LosslessPolicies {} select this port: narrow nodeSelector, roles or rails of all but one",
-        fmt::join(wish.policies, ", "));
+    wish.reason = crds::KeptText(
+        fmt::format(
+            "LosslessPolicies {} select this port: narrow nodeSelector, roles or rails of all but one",
+            fmt::join(wish.policies, ", ")),
+        crds::kMaxKeptReason);
     return wish;
   }
 

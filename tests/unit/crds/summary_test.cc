@@ -115,6 +115,17 @@ TEST(FabricSummary, CountsAreWholeAndListsHoldNoHosts) {
   EXPECT_EQ(status.faults.size(), 64U);
 }
 
+TEST(FabricSummary, OfAFaultThatNamesMuchIsReadBackAsItWasMade) {
+  topology::Fabric fabric;
+  fabric.faults.push_back({"gpu-0", "mlx5_0", 1, {"a", "1"}, "b", std::string(600, 'x')});
+  Fabric object;
+  object.name = "roce";
+  object.status = Summarise(fabric);
+  const auto back = FabricFromJson(ToJson(object));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->status.faults, object.status.faults);
+}
+
 TEST(GangSummary, SaysTheFurthestState) {
   GangSpec spec;
   spec.pods = 32;

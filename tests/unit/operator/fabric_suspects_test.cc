@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "crds/cable_evidence.h"
+#include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
 #include "crds/node_topology.h"
 #include "topology/synthetic.h"
@@ -12,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -94,6 +96,22 @@ TEST_F(SuspectsOfTest, JoinsWhatTheHostSaysWithWhatItsSwitchCounts) {
   EXPECT_EQ(First(),
             "leaf su1-r1 port etp3 <-> gpu-002 mlx5_1:1: 41 flaps in 10 min, seen from both ends (gpu-002 "
             "mlx5_1:1: 82 link changes in 10 min); drain or reseat it");
+}
+
+// Or it would be another suspect at each look.
+TEST_F(SuspectsOfTest, OneOfLongNamesIsReadBackFromTheFabricAsItWasNamed) {
+  fabric.nodes[2].node.name = std::string(253, 'n');
+  fabric.nodes[2].node.nics[1].name = std::string(64, 'm');
+  Port(2, 1).leaf_port = topology::LeafPort{std::string(128, 'l'), std::string(64, 'p')};
+  Say(2, 1, LinkFault::kFlapping, "82 link changes in 10 min");
+  crds::Fabric object;
+  object.name = "roce";
+  object.status.suspects = Suspects();
+  ASSERT_THAT(object.status.suspects, SizeIs(1));
+  EXPECT_THAT(object.status.suspects[0].name, EndsWith("…"));
+  const auto back = crds::FabricFromJson(crds::ToJson(object));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->status.suspects, object.status.suspects);
 }
 
 // Who received the errors says whose transceiver is replaced.

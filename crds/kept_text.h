@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace heddle::crds {
+
+// A text as an object keeps it: valid UTF-8 (what is none becomes U+FFFD) of at most `max_characters` characters, of
+// which the last is "…" where more were cut off. All codecs write texts so. Again it changes nothing: who decides on a
+// text that may be too long and compares it with what is written keeps it so first, or it would differ for ever.
+// Requires: max_characters > 0. Pure.
+std::string KeptText(std::string_view text, std::size_t max_characters);
+
+// Characters, as nodetopologies.yaml and fabrics.yaml have it.
+inline constexpr std::size_t kMaxKeptReason = 512;    // of a DeviceWish, a LosslessWish and their reports
+inline constexpr std::size_t kMaxKeptFault = 512;     // the sentence of a cabling fault
+inline constexpr std::size_t kMaxKeptSuspect = 512;   // the name of a suspect, and what speaks against it and
+inline constexpr std::size_t kMaxKeptEvidence = 512;  // what to do about it:
+inline constexpr std::size_t kMaxKeptNext = 256;
+
+}  // namespace heddle::crds
