@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,29 +11,6 @@
 
 namespace heddle::crds {
 namespace {
-
-// Of a name with {rail} what stands before it.
-std::string_view StemOf(const RdmaResource& entry) {
-  return std::string_view(entry.name).substr(0, entry.name.size() - kRailMark.size());
-}
-
-// A rail as names have it: no sign, no 0 in front; -1 = it is none.
-int RailOf(std::string_view digits) {
-  if (digits.empty() || (digits.size() > 1 && digits.front() == '0')) return -1;
-  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return -1;
-  int rail = -1;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rail);
-  return error == std::errc() && rail <= topology::kMaxRail ? rail : -1;
-}
-
-bool ComesTo(const RdmaResource& entry, std::string_view name) {
-  if (!entry.name.ends_with(kRailMark)) return entry.name == name;
-  const std::string_view stem = StemOf(entry);
-  if (!name.starts_with(stem)) return false;
-  const int rail = RailOf(name.substr(stem.size()));
-  return rail >= 0 && (entry.rails.empty() ||
-                       std::find(entry.rails.begin(), entry.rails.end(), rail) != entry.rails.end());
-}
 
 std::vector<std::string> EntriesOf(const RdmaDevicePolicySpec& spec, std::string_view name) {
   std::vector<std::string> entries;
@@ -57,9 +34,9 @@ std::string WhyAmbiguous(const std::vector<std::string>& entries) {
 
 AmbiguousResource FirstAmbiguous(const RdmaDevicePolicySpec& spec) {
   for (const RdmaResource& entry : spec.resources) {
-    const bool by_rail = entry.name.ends_with(kRailMark);
-    for (int rail = 0; rail <= (by_rail ? topology::kMaxRail : 0); ++rail) {
-      std::string name = by_rail ? std::string(StemOf(entry)) + std::to_string(rail) : entry.name;
+    const std::optional<std::string_view> stem = RailStemOf(entry.name);
+    for (int rail = 0; rail <= (stem ? topology::kMaxRail : 0); ++rail) {
+      std::string name = stem ? std::string(*stem) + std::to_string(rail) : entry.name;
       if (!ComesTo(entry, name)) continue;
       std::vector<std::string> entries = EntriesOf(spec, name);
       if (entries.size() > 1) return {std::move(name), std::move(entries)};

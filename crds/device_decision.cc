@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -73,18 +74,17 @@ Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, cons
   std::map<std::string, std::vector<std::string>> entries;  // that have ports in it, by resource
   std::vector<DeviceWish> without;
   for (const RdmaResource& resource : policy.spec.resources) {
-    const bool by_rail = resource.name.ends_with(kRailMark);
-    const std::string stem = resource.name.substr(0, resource.name.size() - (by_rail ? kRailMark.size() : 0));
+    const std::optional<std::string_view> stem = RailStemOf(resource.name);
     bool any = false;
     for (const topology::Nic& nic : node.nics) {
       if (!Selects(resource, nic)) continue;
       any = true;
-      if (by_rail && !nic.rail) {
+      if (stem && !nic.rail) {
         offers.problems.push_back(fmt::format("{} is in no {}: its rail is {}", nic.name, resource.name,
                                               topology::MissingName(nic.rail.missing())));
         continue;
       }
-      const std::string name = by_rail ? stem + std::to_string(*nic.rail) : stem;
+      const std::string name = stem ? std::string(*stem) + std::to_string(*nic.rail) : resource.name;
       if (const std::string why = Unnameable(nic, policy.spec.plugin); !why.empty()) {
         offers.problems.push_back(why);
         continue;
@@ -96,7 +96,7 @@ Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, cons
         if (wish.ports.size() < kMaxPorts) wish.ports.push_back(PortName(nic, port));
       }
     }
-    if (any || by_rail) continue;
+    if (any || stem) continue;
     DeviceWish none = WishOf(policy, resource.name, resource.slots);
     none.reason = "no RDMA device of this node has the roles and rails that it asks for";
     without.push_back(std::move(none));

@@ -74,8 +74,7 @@ DevicePlugin ReadDevicePlugin(const Field& field) {
 
 std::string ReadResourceName(const Field& field, bool mark) {
   std::string name = field.Required().Text(253);
-  std::string_view bare = name;
-  if (mark && bare.ends_with(kRailMark)) bare.remove_suffix(kRailMark.size());
+  const std::string_view bare = mark ? RailStemOf(name).value_or(name) : std::string_view(name);
   if (!IsResourceName(bare)) field.Refuse("must be a resource with its domain, as heddle.dev/rdma");
   return name;
 }

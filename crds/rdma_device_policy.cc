@@ -1,6 +1,7 @@
 #include "crds/rdma_device_policy.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "crds/codec.h"
 #include "crds/devices_codec.h"
@@ -15,6 +16,15 @@ constexpr std::int64_t kMaxCount = 10'000'000;
 // The SR-IOV plugin listens at /var/lib/kubelet/plugins_registry/<domain>_<name>.sock (NewResourceServer of its
 // pkg/resources/server.go, v3.11), and sun_path holds 107 characters.
 constexpr std::size_t kMaxSriovName = 68;
+
+// A rail as names have it: no sign, no 0 in front; -1 = it is none.
+int RailOf(std::string_view digits) {
+  if (digits.empty() || (digits.size() > 1 && digits.front() == '0')) return -1;
+  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return -1;
+  int rail = -1;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rail);
+  return error == std::errc() && rail <= topology::kMaxRail ? rail : -1;
+}
 
 RdmaResource ReadResource(const Field& field) {
   RdmaResource resource;
@@ -43,7 +53,7 @@ void RefuseContradictions(const RdmaDevicePolicySpec& spec, const Field& field) 
     if (spec.mode != DeviceMode::kNics && resource.slots != 1)
       resources.Refuse(resource.name +
                        ": slots go with mode Nics; a GPU and a whole node are held by one pod");
-    if (spec.mode == DeviceMode::kWholeNode && resource.name.ends_with(kRailMark))
+    if (spec.mode == DeviceMode::kWholeNode && RailStemOf(resource.name))
       resources.Refuse(resource.name + ": a whole node has all of its rails; {rail} goes with other modes");
     // validResourceName of k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.go: ^[a-zA-Z0-9_]+$, in v1.5.3
     // and on its master of April 2026. ValidResourceName of sriov-network-device-plugin, pkg/utils/utils.go:
@@ -112,6 +122,15 @@ Json WriteStatus(const RdmaDevicePolicyStatus& status) {
 }
 
 }  // namespace
+
+bool ComesTo(const RdmaResource& entry, std::string_view resource) {
+  const std::optional<std::string_view> stem = RailStemOf(entry.name);
+  if (!stem) return entry.name == resource;
+  if (!resource.starts_with(*stem)) return false;
+  const int rail = RailOf(resource.substr(stem->size()));
+  return rail >= 0 && (entry.rails.empty() ||
+                       std::find(entry.rails.begin(), entry.rails.end(), rail) != entry.rails.end());
+}
 
 base::Result<RdmaDevicePolicy> RdmaDevicePolicyFromJson(const Json& json) {
   codec::Problem problem;

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "crds/condition.h"
@@ -24,6 +26,14 @@ struct RdmaResource {
   friend bool operator==(const RdmaResource&, const RdmaResource&) = default;
 };
 inline constexpr std::string_view kRailMark = "{rail}";
+// Of a name with "{rail}" at its end what stands before it, a view of `name`; nothing of any other.
+constexpr std::optional<std::string_view> RailStemOf(std::string_view name) {
+  if (!name.ends_with(kRailMark)) return std::nullopt;
+  return name.substr(0, name.size() - kRailMark.size());
+}
+// Whether an entry comes to this resource by its name and rails alone, whatever NICs nodes have: the name itself, or
+// for "{rail}" the number of a rail (0 to topology::kMaxRail, without 0 in front) that it is for. Pure.
+bool ComesTo(const RdmaResource& entry, std::string_view resource);
 inline constexpr int kMaxSlots = 1000;
 inline constexpr std::size_t kMaxRdmaResources = 16;
 

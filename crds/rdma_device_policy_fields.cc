@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 4> kOfResource{"name", "roles", "rails", 
 // What CEL asks of a dash beyond what the plugin itself does: the kubelet takes no name that begins or ends in one.
 bool DashesAreWithin(std::string_view name) {
   name.remove_prefix(name.find('/') + 1);
-  if (name.ends_with(kRailMark)) {
-    name.remove_suffix(kRailMark.size());
+  if (const auto stem = RailStemOf(name)) {
+    name = *stem;
     if (name.ends_with('-')) name.remove_suffix(1);
   }
   return !name.empty() && !name.starts_with('-') && !name.ends_with('-') &&
