@@ -92,18 +92,11 @@ void ReadResources(kube::Client& client, CheckGround& in, const std::stop_token&
     return;
   }
   crds::WorkloadGround& ground = in.known;
-  constexpr int kRails = 32;
   for (const Json& object : *list) {
     const auto policy = crds::RdmaDevicePolicyFromJson(object);
     if (!policy) continue;
-    for (const crds::RdmaResource& resource : policy->spec.resources) {
-      if (!resource.name.ends_with(crds::kRailMark)) {
-        ground.rdma_resources.push_back(resource.name);
-        continue;
-      }
-      const std::string stem = resource.name.substr(0, resource.name.size() - crds::kRailMark.size());
-      for (int rail = 0; rail < kRails; ++rail) ground.rdma_resources.push_back(stem + std::to_string(rail));
-    }
+    for (const crds::RdmaResource& resource : policy->spec.resources)
+      ground.rdma_resources.push_back(resource.name);
   }
 }
 

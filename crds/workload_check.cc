@@ -16,6 +16,7 @@
 #include "crds/parallelism.h"
 #include "crds/pod_annotations.h"
 #include "crds/pod_templates.h"
+#include "crds/rdma_device_policy.h"
 #include "crds/rdma_pod.h"
 #include "crds/train_job.h"
 
@@ -152,7 +153,9 @@ class Checking {
 
   bool BringsRdma(const std::string& resource) const {
     const auto& more = ground_.rdma_resources;
-    return IsRdmaResource(resource) || std::find(more.begin(), more.end(), resource) != more.end();
+    return IsRdmaResource(resource) || std::any_of(more.begin(), more.end(), [&](const std::string& name) {
+             return ComesTo({.name = name}, resource);
+           });
   }
 
   Seen See(const PodTemplate& from) const {

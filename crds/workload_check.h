@@ -17,7 +17,8 @@ namespace heddle::crds {
 struct WorkloadGround {
   int gpus_per_node = 8;  // of the largest node
   bool roce = true;       // NICs speak RoCE; else InfiniBand or EFA, whose pods need no interface
-  // Resources that bring RDMA devices, beside those that IsRdmaResource knows.
+  // Resources that bring RDMA devices, beside those that IsRdmaResource knows; with "{rail}" at its end one for each
+  // rail (RdmaResource::name).
   std::vector<std::string> rdma_resources;
 };
 

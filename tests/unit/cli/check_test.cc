@@ -400,7 +400,7 @@ TEST_F(CheckInACluster, KnowsRoceByItsNics) {
 
 TEST_F(CheckInACluster, KnowsTheResourcesOfPolicies) {
   AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
-  AddSample("example.com/rail3");
+  AddSample("example.com/rail40");
   EXPECT_THAT(Look({"job/llama"}).out, HasSubstr("no-rdma"));
   Json policy = kube::NewObject(ResourceOf(keys::kRdmaDevicePolicy), {"", "nics"});
   policy["spec"] = {

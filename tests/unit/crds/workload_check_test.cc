@@ -73,6 +73,10 @@ TEST(Workload, OverSeveralNodesNeedsRdmaDevices) {
   own[Json::json_pointer(kLimits)]["example.com/nic"] = 1;
   EXPECT_THAT(Rules(own), ElementsAre("no-rdma"));
   EXPECT_THAT(Rules(own, {.rdma_resources = {"example.com/nic"}}), IsEmpty());
+  Json by_rail = job;
+  by_rail[Json::json_pointer(kLimits)]["example.com/nic255"] = 1;
+  EXPECT_THAT(Rules(by_rail, {.rdma_resources = {"example.com/nic{rail}"}}), IsEmpty());
+  EXPECT_THAT(Rules(own, {.rdma_resources = {"example.com/nic{rail}"}}), ElementsAre("no-rdma"));
   Json claimed = job;
   claimed[Json::json_pointer(kPod)]["resourceClaims"] = {{{"name", "nics"}}};
   EXPECT_THAT(Rules(claimed), IsEmpty());
