@@ -113,6 +113,34 @@ TEST_F(FabricReconcilerTest, NamesBothEndsOfASwappedCableAndSaysSoOnce) {
   EXPECT_EQ(EventNotes().size(), notes.size());
 }
 
+TEST_F(FabricReconcilerTest, SaysOnceOfASwappedCableWhatIsLongerThanTheStatusKeeps) {
+  const auto synthetic = topology::ParseSynthetic(kSwapped);
+  ASSERT_TRUE(synthetic);
+  for (topology::Node node : synthetic->nodes) {
+    node.name += std::string(100, 'n');
+    for (topology::Nic& nic : node.nics) {
+      for (topology::NicPort& port : nic.ports) {
+        if (!port.leaf_port) continue;
+        topology::LeafPort leaf = *port.leaf_port;
+        leaf.leaf.resize(128, 'x');
+        port.leaf_port = leaf;
+      }
+    }
+    AddNode(node.name);
+    Report(node);
+  }
+  ASSERT_TRUE(Reconcile());
+  const crds::Fabric fabric = FabricNamed("infiniband");
+  ASSERT_FALSE(fabric.status.faults.empty());
+  EXPECT_THAT(fabric.status.faults.front().sentence, testing::EndsWith("…"));
+  const auto notes = EventNotes();
+  clock.Advance(1min);
+  const auto again = Reconcile();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->writes, 0);
+  EXPECT_EQ(EventNotes().size(), notes.size());
+}
+
 TEST_F(FabricReconcilerTest, TellsTheNodeAtTheEndOfAWrongCableToo) {
   const auto cluster = ReportCluster(kSwapped);
   ASSERT_TRUE(Reconcile());
