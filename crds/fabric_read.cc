@@ -121,7 +121,7 @@ topology::Suspect ReadSuspect(const Field& field) {
   topology::Suspect suspect;
   suspect.kind = field("kind").Required().Word(topology::ParseSuspectKind, "Cable, Host, Leaf, Spine",
                                                topology::SuspectKind::kCable);
-  suspect.name = field("name").Name(kMaxKeptSuspect);
+  suspect.name = field("name").Name(kMaxKeptSuspectName);
   suspect.node = field("node").Text(253);
   suspect.port = field("port").Text(72);
   suspect.leaf = field("leaf").Text(128);

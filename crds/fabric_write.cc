@@ -100,7 +100,7 @@ Json WriteFault(const topology::CablingFault& fault) {
 
 Json WriteSuspect(const topology::Suspect& suspect) {
   Json json{{"kind", topology::SuspectKindName(suspect.kind)},
-            {"name", Clean(suspect.name, kMaxKeptSuspect)},
+            {"name", Clean(suspect.name, kMaxKeptSuspectName)},
             {"symptom", topology::SymptomName(suspect.symptom)},
             {"links", suspect.links},
             {"gangs", suspect.gangs},

@@ -13,10 +13,10 @@ namespace heddle::crds {
 std::string KeptText(std::string_view text, std::size_t max_characters);
 
 // Characters, as nodetopologies.yaml and fabrics.yaml have it.
-inline constexpr std::size_t kMaxKeptReason = 512;    // of a DeviceWish, a LosslessWish and their reports
-inline constexpr std::size_t kMaxKeptFault = 512;     // the sentence of a cabling fault
-inline constexpr std::size_t kMaxKeptSuspect = 512;   // the name of a suspect, and what speaks against it and
-inline constexpr std::size_t kMaxKeptEvidence = 512;  // what to do about it:
-inline constexpr std::size_t kMaxKeptNext = 256;
+inline constexpr std::size_t kMaxKeptReason = 512;       // of a DeviceWish, a LosslessWish and their reports
+inline constexpr std::size_t kMaxKeptFault = 512;        // the sentence of a cabling fault
+inline constexpr std::size_t kMaxKeptSuspectName = 512;  // "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1"
+inline constexpr std::size_t kMaxKeptEvidence = 512;     // what speaks against a suspect
+inline constexpr std::size_t kMaxKeptNext = 256;         // what to do about it
 
 }  // namespace heddle::crds

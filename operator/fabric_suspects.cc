@@ -148,7 +148,7 @@ void NameCongestion(const CongestedPorts& congested, topology::Suspect& suspect)
 
 // As the Fabric's status has it: by its name a suspect is known again at the next look, or it would be news each time.
 void Keep(topology::Suspect& suspect) {
-  suspect.name = crds::KeptText(suspect.name, crds::kMaxKeptSuspect);
+  suspect.name = crds::KeptText(suspect.name, crds::kMaxKeptSuspectName);
   suspect.evidence = crds::KeptText(suspect.evidence, crds::kMaxKeptEvidence);
   suspect.next = crds::KeptText(suspect.next, crds::kMaxKeptNext);
 }
