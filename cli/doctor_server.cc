@@ -23,6 +23,10 @@ constexpr int kMutatingMinor = 36;  // MutatingAdmissionPolicy v1
 // Where the chart's value mutatingPolicies is never it says so on the guard that is there with every value.
 constexpr std::string_view kMarkedPolicy = "heddle-plan";
 constexpr std::string_view kMutatingPolicies = "heddle.dev/mutating-policies";
+// Where computeDomains.enabled is true: the policy that gives pods their claims, which mutatingPolicies may leave out,
+// and the guard, which no value does.
+constexpr std::string_view kClaimPolicy = "heddle-compute-domain";
+constexpr std::string_view kComputeDomainGuard = "heddle-compute-domains";
 const std::string kInstall =
     "helm upgrade --install heddle charts/heddle -n heddle-system --create-namespace";
 
@@ -144,7 +148,8 @@ std::set<Option> OptionsOf(const DoctorReading& reading, bool observes) {
   std::set<Option> options{Option::kAny, observes ? Option::kObserving : Option::kPlacing};
   if (!observes && Named(reading.validating, "heddle-suspension") != nullptr)
     options.insert(Option::kPreemption);
-  if (!observes && Named(reading.validating, "heddle-compute-domains") != nullptr)
+  if (!observes && (Named(reading.validating, kComputeDomainGuard) != nullptr ||
+                    Named(reading.mutating, kClaimPolicy) != nullptr))
     options.insert(Option::kComputeDomains);
   if (IsStartedWith(reading.daemon_sets, reading.ns, "heddle-nodeagent", "--follow-plans"))
     options.insert(Option::kFollowedPlans);
@@ -204,6 +209,56 @@ void CheckGating(const DoctorReading& reading, const Installation& installed, Fi
   } else {
     findings.push_back({check, Verdict::kOk, "pods with GPUs are gated and routed by heddle-gang", ""});
   }
+}
+
+// What becomes of gangs without the policy that gives pods their claims, and what to do as long as it is so.
+constexpr std::string_view kWithoutClaims =
+    "no pod gets the claim of a ComputeDomain: gangs with heddle.dev/compute-domain: \"true\" wait with the "
+    "reason NoComputeDomain, and computeDomains.byDefault does nothing";
+constexpr std::string_view kMeanwhile =
+    "until then take heddle.dev/compute-domain out of Jobs, which go over their NICs between nodes then; "
+    "where nobody wants ComputeDomains, computeDomains.enabled=false";
+
+// Whether pods get the claims of ComputeDomains. Nobody adds one to a pod later, and `kubectl heddle prepare` cannot:
+// in the name of its template is, of most kinds, the UID of what makes the pod.
+Finding ComputeDomainsFinding(const DoctorReading& reading) {
+  const std::string check = "compute-domains";
+  // What is in force counts more than what was chosen.
+  if (Named(reading.mutating, kClaimPolicy) != nullptr) {
+    if (!reading.mutating_bindings)
+      return NotRead(check, "list mutatingadmissionpolicybindings", reading.mutating_bindings.error());
+    if (BindingOf(reading.mutating_bindings, kClaimPolicy) != nullptr) {
+      return {check, Verdict::kOk,
+              "gangs that ask for a ComputeDomain get its claims by heddle-compute-domain", ""};
+    }
+    return {
+        check, Verdict::kProblem,
+        fmt::format("the MutatingAdmissionPolicyBinding {} is not there, so its policy is not in force: {}",
+                    kClaimPolicy, kWithoutClaims),
+        "helm upgrade, or helm rollback"};
+  }
+  if (!reading.admission)
+    return NotRead(check, "ask which admission policies are served", reading.admission.error());
+  const bool served = ServesMutating(reading);
+  if (served && !reading.mutating)
+    return NotRead(check, "list mutatingadmissionpolicies", reading.mutating.error());
+  if (IsToldNeverToMutate(reading)) {
+    return {check, Verdict::kWarning,
+            fmt::format("computeDomains.enabled=true does nothing where mutatingPolicies=never: {}",
+                        kWithoutClaims),
+            fmt::format("{}helm upgrade with mutatingPolicies=auto; {}",
+                        served ? "" : "Kubernetes 1.36, and ", kMeanwhile)};
+  }
+  if (!served) {
+    return {check, Verdict::kWarning,
+            fmt::format("this cluster serves no MutatingAdmissionPolicy v1, so {}", kWithoutClaims),
+            fmt::format("Kubernetes 1.36, and helm upgrade; {}", kMeanwhile)};
+  }
+  return {
+      check, Verdict::kProblem,
+      fmt::format("the MutatingAdmissionPolicy {} is not there: {}", kClaimPolicy, kWithoutClaims),
+      "helm upgrade, then make the pods anew; it was left out if the cluster was older then, or the chart "
+      "was rendered for an older one (helm template --kube-version)"};
 }
 
 }  // namespace
@@ -327,6 +382,7 @@ void CheckCrds(const DoctorReading& reading, Findings& findings) {
 
 void CheckPolicies(const DoctorReading& reading, const Installation& installed, Findings& findings) {
   CheckGating(reading, installed, findings);
+  if (installed.options.contains(Option::kComputeDomains)) findings.push_back(ComputeDomainsFinding(reading));
   const std::string check = "guards";
   if (!reading.validating || !reading.validating_bindings) {
     findings.push_back(
@@ -337,6 +393,7 @@ void CheckPolicies(const DoctorReading& reading, const Installation& installed, 
   // What else the values turn on is ours by its label, and is only of use with a binding.
   std::set<std::string> expected{"heddle-own-node", "heddle-plan", "heddle-ranks"};
   if (!installed.observes) expected.insert("heddle-release");
+  if (installed.options.contains(Option::kComputeDomains)) expected.emplace(kComputeDomainGuard);
   for (const Json& one : *reading.validating) {
     if (kube::Label(one, "app.kubernetes.io/name") == "heddle") expected.insert(kube::Name(one));
   }

@@ -194,6 +194,8 @@ class MatrixTest(ChartTextTestCase):
                 guard = named(objects, "ValidatingAdmissionPolicy", "heddle-plan")
                 self.assertEqual(guard["metadata"].get("annotations"),
                                  {"heddle.dev/mutating-policies": "never"} if value == "never" else None)
+                # By which doctor knows that ComputeDomains are wanted, also where no pod gets their claims.
+                self.assertIn("heddle-compute-domains", names(objects, "ValidatingAdmissionPolicy"))
                 self.assertIn("heddle-control", names(objects, "FlowSchema"))
 
     def test_a_cluster_that_does_not_serve_what_is_asked_for_is_refused_with_what_to_do(self):

@@ -370,12 +370,15 @@ DoctorReading NeverMutating() {
   MarkAsNeverMutating(reading);
   return reading;
 }
-Finding GatingOf(const DoctorReading& reading) {
+Finding FindingOf(const DoctorReading& reading, const std::string& check) {
   for (const Finding& one : Diagnose(reading)) {
-    if (one.check == "gating") return one;
+    if (one.check == check) return one;
   }
-  ADD_FAILURE() << "nothing is said of gating";
+  ADD_FAILURE() << "nothing is said of " << check;
   return {};
+}
+Finding GatingOf(const DoctorReading& reading) {
+  return FindingOf(reading, "gating");
 }
 
 TEST(Doctor, TakesAGatingPolicyThatTheInstallerLeftOutForAChoice) {
@@ -424,6 +427,100 @@ TEST(Doctor, ReadsTheMarkThatTheChartMakes) {
                         "  {{- if eq .Values.mutatingPolicies \"never\" }}\n"));
   EXPECT_THAT(TextOf("charts/heddle/templates/guard-policies.yaml"),
               HasSubstr("  annotations: {heddle.dev/mutating-policies: never}\n"));
+}
+
+// What the chart makes where computeDomains.enabled is true, and the guard alone where pods are not to be changed.
+void EnableComputeDomains(DoctorReading& reading, bool mutates = true) {
+  reading.validating->push_back(Labelled("", "heddle-compute-domains"));
+  reading.validating_bindings->push_back(BindingOf("heddle-compute-domains"));
+  if (!mutates) return;
+  reading.mutating->push_back(Labelled("", "heddle-compute-domain"));
+  reading.mutating_bindings->push_back(BindingOf("heddle-compute-domain"));
+}
+
+TEST(Doctor, LooksForThePolicyThatGivesPodsTheirClaimsOfComputeDomains) {
+  EXPECT_THAT(Diagnose(Healthy()), Not(Contains(Field(&Finding::check, "compute-domains")))) << "not enabled";
+  DoctorReading reading = Healthy();
+  EnableComputeDomains(reading);
+  EXPECT_THAT(NotOk(reading), IsEmpty());
+  EXPECT_EQ(FindingOf(reading, "compute-domains").what,
+            "gangs that ask for a ComputeDomain get its claims by heddle-compute-domain");
+
+  Remove(reading.mutating_bindings, "heddle-compute-domain");
+  Finding finding = TheOne(reading);
+  EXPECT_EQ(finding.check, "compute-domains");
+  EXPECT_EQ(finding.verdict, Verdict::kProblem);
+  EXPECT_THAT(finding.what, HasSubstr("MutatingAdmissionPolicyBinding heddle-compute-domain is not there"));
+  reading.mutating_bindings = Forbidden<Objects>("mutatingadmissionpolicybindings");
+  EXPECT_EQ(FindingOf(reading, "compute-domains").verdict, Verdict::kUnknown);
+
+  reading = Healthy();
+  EnableComputeDomains(reading, false);
+  finding = TheOne(reading);
+  EXPECT_EQ(finding.check, "compute-domains");
+  EXPECT_EQ(finding.verdict, Verdict::kProblem);
+  EXPECT_THAT(finding.what, AllOf(HasSubstr("MutatingAdmissionPolicy heddle-compute-domain is not there"),
+                                  HasSubstr("wait with the reason NoComputeDomain")));
+  EXPECT_THAT(finding.remedy, HasSubstr("helm upgrade"));
+  reading.mutating = Forbidden<Objects>("mutatingadmissionpolicies");
+  EXPECT_EQ(FindingOf(reading, "compute-domains").verdict, Verdict::kUnknown);
+  reading.admission = Forbidden<Json>("admissionregistration.k8s.io");
+  EXPECT_EQ(FindingOf(reading, "compute-domains").verdict, Verdict::kUnknown);
+}
+
+TEST(Doctor, SaysWhatComputeDomainsComeToWhereTheInstallerLeftMutatingPoliciesOut) {
+  DoctorReading reading = NeverMutating();
+  EnableComputeDomains(reading, false);
+  const Finding finding = TheOne(reading);
+  EXPECT_EQ(finding.check, "compute-domains");
+  EXPECT_EQ(finding.verdict, Verdict::kWarning);
+  EXPECT_THAT(finding.what,
+              AllOf(HasSubstr("computeDomains.enabled=true does nothing where mutatingPolicies=never"),
+                    HasSubstr("no pod gets the claim"), HasSubstr("wait with the reason NoComputeDomain")));
+  EXPECT_THAT(finding.remedy, AllOf(testing::StartsWith("helm upgrade with mutatingPolicies=auto"),
+                                    HasSubstr("take heddle.dev/compute-domain out of Jobs"),
+                                    HasSubstr("computeDomains.enabled=false")));
+  // One that an earlier manifest left behind does its work all the same.
+  EnableComputeDomains(reading);
+  EXPECT_EQ(FindingOf(reading, "compute-domains").verdict, Verdict::kOk);
+  // And heddle-gang that was left behind makes no claims.
+  reading = Healthy();
+  MarkAsNeverMutating(reading);
+  EnableComputeDomains(reading, false);
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("mutatingPolicies=never"));
+}
+
+TEST(Doctor, SaysWhatComputeDomainsComeToWhereNoMutatingPolicyIsServed) {
+  for (const bool never : {false, true}) {
+    DoctorReading reading = never ? NeverMutating() : Healthy();
+    EnableComputeDomains(reading, false);
+    reading.admission = Json{{"resources", Json::array()}};
+    reading.mutating = base::Fail(base::Code::kUnimplemented, "no such resource");
+    reading.mutating_bindings = reading.mutating;
+    const Finding finding = FindingOf(reading, "compute-domains");
+    EXPECT_EQ(finding.verdict, Verdict::kWarning);
+    EXPECT_THAT(finding.what, HasSubstr("no pod gets the claim"));
+    EXPECT_THAT(finding.remedy, testing::StartsWith("Kubernetes 1.36, and helm upgrade"));
+    EXPECT_EQ(finding.remedy.find("mutatingPolicies=auto") != std::string::npos, never);
+  }
+}
+
+TEST(Doctor, MissesTheGuardOfComputeDomainsWherePodsGetClaims) {
+  DoctorReading reading = Healthy();
+  EnableComputeDomains(reading);
+  Remove(reading.validating, "heddle-compute-domains");
+  const Finding finding = TheOne(reading);
+  EXPECT_EQ(finding.check, "guards");
+  EXPECT_EQ(finding.what, "the ValidatingAdmissionPolicy heddle-compute-domains is not there");
+}
+
+// By the guard doctor knows that computeDomains.enabled is true, whatever mutatingPolicies is.
+TEST(Doctor, ReadsAGuardOfComputeDomainsThatTheChartMakesWithoutMutatingPolicies) {
+  EXPECT_THAT(
+      TextOf("charts/heddle/templates/compute-domain-policies.yaml"),
+      AllOf(HasSubstr("{{- if include \"heddle.mutates\" . }}\n"),
+            HasSubstr("  policyName: heddle-compute-domain\n---\n{{- end }}\n"),
+            HasSubstr("kind: ValidatingAdmissionPolicy\nmetadata:\n  name: heddle-compute-domains\n")));
 }
 
 TEST(Doctor, KnowsAnInstallationThatOnlyObserves) {
@@ -612,11 +709,11 @@ TEST(Doctor, NeedsOfAnAccountOnlyWhatTheValuesThatItSeesTakeOfIt) {
   Deny(reading, {Option::kObserving, Option::kComputeDomains, Option::kFollowedPlans, Option::kOtherPlugins});
   EXPECT_THAT(NotOk(reading), IsEmpty());
 
-  reading.validating->push_back(Labelled("", "heddle-compute-domains"));
-  reading.validating_bindings->push_back(BindingOf("heddle-compute-domains"));
+  EnableComputeDomains(reading);
   EXPECT_THAT(TheOne(reading).what,
               HasSubstr("heddle-extender may not get computedomains.resource.nvidia.com"));
   Remove(reading.validating, "heddle-compute-domains");
+  Remove(reading.mutating, "heddle-compute-domain");
 
   Json& agents = reading.daemon_sets->front();
   agents["spec"]["template"]["spec"]["containers"] =
