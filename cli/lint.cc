@@ -8,6 +8,7 @@
 
 #include "base/counted.h"
 #include "cli/advice.h"
+#include "cli/lint_device_reports.h"
 #include "cli/lint_file.h"
 #include "cli/lint_resolved.h"
 #include "lossless/lint.h"
@@ -65,12 +66,14 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
     Append(std::move(file.ports), ports);
     Append(std::move(file.refusals), refusals);
     Append(std::move(file.device_policies), device_policies);
-    Append(std::move(file.device_nodes), device_nodes);
   }
   KeepLastVersions(policies, subjects, ports);
   const ReportLint report_lint(policies, ports);
+  const DevicePolicyVersions device_versions(device_policies);
   for (LintFile& file : looked.files) {
     Append(report_lint.Look(std::move(file.reports), file.notes), looked.findings);
+    NoteOutdatedDeviceReports(device_versions, file.device_nodes, file.notes);
+    Append(std::move(file.device_nodes), device_nodes);
     Append(std::move(file.findings), looked.findings);
   }
   looked.subjects = subjects.size() + device_policies.size();
@@ -83,7 +86,7 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
   Append(LintWatchdogs(policies, subjects), looked.findings);
   Append(LintNics(policies, ports), looked.findings);
   Append(LintRefusals(policies, refusals), looked.findings);
-  Append(LintDevices(device_policies, device_nodes), looked.findings);
+  Append(LintDevices(device_versions, device_nodes), looked.findings);
   std::stable_sort(looked.findings.begin(), looked.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return looked;

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/lint_device_reports.h"
 #include "cli/lint_nics.h"
 #include "crds/ambiguous_resource.h"
-#include "crds/device_decision.h"
 
 namespace heddle::cli {
 namespace {
@@ -33,18 +33,6 @@ lossless::Finding Found(std::string_view rule, std::string_view policy, std::str
   finding.contrary = std::move(contrary);
   finding.remedy = about->remedy;
   return finding;
-}
-
-// Whether the operator was given their images stands in no file.
-const std::set<crds::DevicePlugin>& AllPlugins() {
-  static const std::set<crds::DevicePlugin> kAll{crds::DevicePlugin::kRdmaShared, crds::DevicePlugin::kSriov};
-  return kAll;
-}
-
-DeviceDecision Decide(const topology::Node& node, const Group& policies) {
-  static const std::vector<DeviceWish> kToldNothing;
-  static const std::set<std::string> kNone;
-  return {node, kToldNothing, policies, kNone, AllPlugins()};
 }
 
 // A node with a NIC of every role on every rail that these name: what they make of it they make of any that has such
@@ -90,20 +78,8 @@ const DeviceWish* FirstConflict(const DeviceDecision& decision, const std::vecto
 
 class DeviceLint {
  public:
-  DeviceLint(const std::vector<RdmaDevicePolicy>& policies, const std::vector<LintDeviceNode>& nodes)
-      : nodes_(nodes) {
-    std::map<std::string, const RdmaDevicePolicy*> firsts;
-    for (const RdmaDevicePolicy& policy : policies) {
-      firsts.try_emplace(policy.name, &policy);
-      by_name_[policy.name] = &policy;
-    }
-    for (const auto& [name, policy] : by_name_) {
-      const crds::RdmaDevicePolicySpec& before = firsts.at(name)->spec;
-      if (before == policy->spec) continue;
-      changed_.insert(name);
-      if (!IsWithin(before.node_selector, policy->spec.node_selector)) moved_.insert(name);
-    }
-  }
+  DeviceLint(const DevicePolicyVersions& versions, const std::vector<LintDeviceNode>& nodes)
+      : versions_(versions), by_name_(versions.lasts), nodes_(nodes) {}
 
   std::vector<lossless::Finding> Look() && {
     for (const auto& [name, policy] : by_name_) LookAtOne(*policy);
@@ -141,7 +117,7 @@ class DeviceLint {
     }
     const Group group{&policy};
     const topology::Node node = AnyNode(group);
-    const DeviceDecision decision = Decide(node, group);
+    const DeviceDecision decision = DecideDevices(node, group);
     const std::vector<DeviceWish> wishes = decision.wishes();
     const DeviceWish* conflict = FirstConflict(decision, wishes, policy.name);
     if (conflict == nullptr) return;
@@ -155,7 +131,7 @@ class DeviceLint {
     if (IsAtOdds(one.name, one.name) || IsAtOdds(other.name, other.name)) return;
     const Group group{&one, &other};
     const topology::Node node = AnyNode(group);
-    const DeviceDecision decision = Decide(node, group);
+    const DeviceDecision decision = DecideDevices(node, group);
     const std::vector<DeviceWish> wishes = decision.wishes();
     const DeviceWish* conflict = FirstConflict(decision, wishes, one.name);
     if (conflict == nullptr) conflict = FirstConflict(decision, wishes, other.name);
@@ -179,12 +155,12 @@ class DeviceLint {
   void LookAtNode(const LintDeviceNode& node) {
     Group group;
     for (const auto& [name, policy] : by_name_) {
-      const bool told = !moved_.contains(name) &&
+      const bool told = !versions_.moved.contains(name) &&
                         std::any_of(node.told.begin(), node.told.end(),
                                     [one = policy](const auto& wish) { return Has(wish, one->name); });
       if (told || policy->spec.node_selector.empty()) group.push_back(policy);
     }
-    const DeviceDecision decision = Decide(node.node, group);
+    const DeviceDecision decision = DecideDevices(node.node, group);
     const bool said = IsSaid(group);
     for (const DeviceWish& wish : decision.wishes()) {
       if (wish.reason.empty()) continue;
@@ -201,12 +177,14 @@ class DeviceLint {
       Refused("devices-refused", wish.policies.front(), node.name,
               fmt::format("{} is not offered, by the operator", wish.resource), wish.reason);
     }
-    for (const crds::DeviceReport& report : node.reports) LookAtReport(node, report);
+    ReportsOfNode reports(versions_, node);
+    for (const crds::DeviceReport& report : node.reports) {
+      if (reports.OfWhat(report) == Speaks::kOfThis) LookAtReport(node, report);
+    }
   }
 
   // What the agent refuses beyond what the operator did.
   void LookAtReport(const LintDeviceNode& node, const crds::DeviceReport& report) {
-    if (changed_.contains(report.policy)) return;
     // An agent from before that was looked at says so of each resource that another plugin is to offer: the operator
     // waits for a newer one then, and there is nothing to correct.
     const bool others = std::any_of(node.told.begin(), node.told.end(), [&report](const DeviceWish& wish) {
@@ -229,10 +207,9 @@ class DeviceLint {
     alike.finding = Found(rule, policy, node, std::move(fact), std::move(reason));
   }
 
+  const DevicePolicyVersions& versions_;
+  const std::map<std::string, const RdmaDevicePolicy*>& by_name_;  // the last of each
   const std::vector<LintDeviceNode>& nodes_;
-  std::map<std::string, const RdmaDevicePolicy*> by_name_;  // of two versions of one the last
-  std::set<std::string> changed_;  // given twice, with another spec: what nodes were told is the first's
-  std::set<std::string> moved_;    // of these, those that need no longer select each node that the first did
   std::set<std::pair<std::string, std::string>> at_odds_;  // on any node; one with itself, too
   std::map<std::tuple<std::string, std::string, std::string>, Alike> refused_;  // by policy, fact and reason
   std::vector<lossless::Finding> findings_;
@@ -240,9 +217,35 @@ class DeviceLint {
 
 }  // namespace
 
-std::vector<lossless::Finding> LintDevices(const std::vector<RdmaDevicePolicy>& policies,
+DevicePolicyVersions::DevicePolicyVersions(const std::vector<RdmaDevicePolicy>& policies) {
+  for (const RdmaDevicePolicy& policy : policies) {
+    firsts.try_emplace(policy.name, &policy);
+    lasts[policy.name] = &policy;
+  }
+  for (const auto& [name, policy] : lasts) {
+    const crds::RdmaDevicePolicySpec& before = firsts.at(name)->spec;
+    if (before == policy->spec) continue;
+    changed.insert(name);
+    if (!IsWithin(before.node_selector, policy->spec.node_selector)) moved.insert(name);
+  }
+}
+
+std::int64_t DevicePolicyVersions::Generation(const std::string& policy) const {
+  const auto first = firsts.find(policy);
+  return first == firsts.end() || changed.contains(policy) ? 0 : first->second->generation;
+}
+
+DeviceDecision DecideDevices(const topology::Node& node, const Group& policies) {
+  static const std::vector<DeviceWish> kToldNothing;
+  static const std::set<std::string> kNone;
+  static const std::set<crds::DevicePlugin> kAllPlugins{crds::DevicePlugin::kRdmaShared,
+                                                        crds::DevicePlugin::kSriov};
+  return {node, kToldNothing, policies, kNone, kAllPlugins};
+}
+
+std::vector<lossless::Finding> LintDevices(const DevicePolicyVersions& versions,
                                            const std::vector<LintDeviceNode>& nodes) {
-  return DeviceLint(policies, nodes).Look();
+  return DeviceLint(versions, nodes).Look();
 }
 
 }  // namespace heddle::cli

@@ -9,14 +9,32 @@
 #include "lossless/render.h"
 
 namespace heddle::cli {
-namespace {
 
-// A number that nobody said is no other one.
-bool Differ(std::int64_t one, std::int64_t other) {
+bool GenerationsDiffer(std::int64_t one, std::int64_t other) {
   return one != 0 && other != 0 && one != other;
 }
 
-}  // namespace
+void OutdatedReports::Add(const std::string& policy, Speaks speaks, const std::string& first,
+                          std::size_t count) {
+  Alike& alike = alike_[{policy, speaks}];
+  if (alike.count == 0) alike.first = first;
+  alike.count += count;
+}
+
+void OutdatedReports::AppendNotes(std::vector<std::string>& notes) const {
+  for (const auto& [what, alike] : alike_) {
+    const auto& [policy, speaks] = what;
+    const std::string more = alike.count > 1 ? fmt::format(" and {} more", alike.count - 1) : "";
+    notes.push_back(
+        speaks == Speaks::kOfEarlier
+            ? fmt::format("{}{}: what is reported is of an earlier version of {} {}: whether this one "
+                          "is in force there is not known until agents report of it",
+                          alike.first, more, kind_, policy)
+            : fmt::format("{}{}: what is reported is of {} {}, which is not told there any more: "
+                          "whether what is told is in force there is not known until agents report of it",
+                          alike.first, more, kind_, policy));
+  }
+}
 
 ReportLint::ReportLint(const std::vector<LintPolicy>& policies, const std::vector<LintPort>& ports) {
   for (const LintPolicy& policy : policies) policies_[policy.name] = &policy;
@@ -25,11 +43,7 @@ ReportLint::ReportLint(const std::vector<LintPolicy>& policies, const std::vecto
 
 std::vector<lossless::Finding> ReportLint::Look(std::vector<LintReport> reports,
                                                 std::vector<std::string>& notes) const {
-  struct Alike {
-    std::string first;
-    std::size_t ports = 0;
-  };
-  std::map<std::pair<std::string, Speaks>, Alike> unknown;  // by policy
+  OutdatedReports outdated("LosslessPolicy");
   std::vector<lossless::Finding> findings;
   for (LintReport& report : reports) {
     const Speaks speaks = OfWhat(report);
@@ -37,38 +51,25 @@ std::vector<lossless::Finding> ReportLint::Look(std::vector<LintReport> reports,
       std::move(report.findings.begin(), report.findings.end(), std::back_inserter(findings));
       continue;
     }
-    Alike& alike = unknown[{report.policy, speaks}];
-    if (alike.ports == 0) alike.first = report.port;
-    alike.ports += report.ports;
+    outdated.Add(report.policy, speaks, report.port, report.ports);
   }
-  for (const auto& [what, alike] : unknown) {
-    const auto& [policy, speaks] = what;
-    const std::string more = alike.ports > 1 ? fmt::format(" and {} more", alike.ports - 1) : "";
-    notes.push_back(
-        speaks == Speaks::kOfEarlier
-            ? fmt::format(
-                  "{}{}: what is reported is of an earlier version of LosslessPolicy {}: whether this one "
-                  "is in force there is not known until agents report of it",
-                  alike.first, more, policy)
-            : fmt::format("{}{}: what is reported is of LosslessPolicy {}, which is not told there any more: "
-                          "whether what is told is in force there is not known until agents report of it",
-                          alike.first, more, policy));
-  }
+  outdated.AppendNotes(notes);
   return findings;
 }
 
-ReportLint::Speaks ReportLint::OfWhat(const LintReport& report) const {
+Speaks ReportLint::OfWhat(const LintReport& report) const {
   const auto here = policies_.find(report.policy);
   if (!report.told) {
     // Nothing says what it was told but the number.
-    const bool earlier = here != policies_.end() && Differ(report.generation, here->second->generation);
+    const bool earlier =
+        here != policies_.end() && GenerationsDiffer(report.generation, here->second->generation);
     return earlier ? Speaks::kOfEarlier : Speaks::kOfThis;
   }
   const crds::LosslessWish& told = *report.told;
   const bool names =
       std::find(told.policies.begin(), told.policies.end(), report.policy) != told.policies.end();
   if (!names) return Speaks::kOfAnother;
-  if (Differ(report.generation, told.generation)) return Speaks::kOfEarlier;
+  if (GenerationsDiffer(report.generation, told.generation)) return Speaks::kOfEarlier;
   // Of a port that is told no settings the operator says why, and rules of their own speak of that.
   if (here == policies_.end() || !told.settings) return Speaks::kOfThis;
   // Not by its number: a file that was saved from the cluster and then edited has that of the version before.

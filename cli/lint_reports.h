@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/lint_nics.h"
@@ -13,6 +14,33 @@
 #include "lossless/lint.h"
 
 namespace heddle::cli {
+
+// Which version of its policy an agent's report is of: of the one that is looked at, of an earlier one, or of a policy
+// that is not told there any more.
+enum class Speaks : std::uint8_t { kOfThis, kOfEarlier, kOfAnother };
+
+// A number that nobody said is no other one.
+bool GenerationsDiffer(std::int64_t one, std::int64_t other);
+
+// What is reported of another version or policy than is looked at: of this one nothing is known there yet. Thread rule:
+// one thread.
+class OutdatedReports {
+ public:
+  explicit OutdatedReports(std::string_view kind) : kind_(kind) {}  // "LosslessPolicy", a literal
+
+  // `first`: of `count` that are alike, "gpu-017 mlx5_0:1". Speaks of another than kOfThis.
+  void Add(const std::string& policy, Speaks speaks, const std::string& first, std::size_t count);
+  // One for each policy and what is spoken of.
+  void AppendNotes(std::vector<std::string>& notes) const;
+
+ private:
+  struct Alike {
+    std::string first;
+    std::size_t count = 0;
+  };
+  std::string_view kind_;
+  std::map<std::pair<std::string, Speaks>, Alike> alike_;  // by policy
+};
 
 // What an agent reports of ports that are alike, and what its node is told of them now.
 struct LintReport {
@@ -38,7 +66,6 @@ class ReportLint {
   std::vector<lossless::Finding> Look(std::vector<LintReport> reports, std::vector<std::string>& notes) const;
 
  private:
-  enum class Speaks : std::uint8_t { kOfThis, kOfEarlier, kOfAnother };
   Speaks OfWhat(const LintReport& report) const;
   bool TellsTheSame(const LintPolicy& policy, const std::string& port, const crds::LosslessWish& told) const;
 
