@@ -37,7 +37,8 @@ Speaks ReportsOfNode::OfWhat(const crds::DeviceReport& report) {
   if (std::find(told->policies.begin(), told->policies.end(), policy) == told->policies.end())
     return Speaks::kOfAnother;
   const bool refused = !told->reason.empty();
-  if (!refused && GenerationsDiffer(report.generation, told->generation)) return Speaks::kOfEarlier;
+  // As the operator counts (operator/device_rollout.cc, LookAt): without a number it is of policies in conflict.
+  if (!refused && report.generation != told->generation) return Speaks::kOfEarlier;
   const auto last = versions_.lasts.find(policy);
   // What is refused the operator says, and by policies that no file may have.
   if (last == versions_.lasts.end() || (refused && !changed)) return Speaks::kOfThis;

@@ -86,6 +86,7 @@ void ExpectNoted(const Said& said, const std::string& which) {
 TEST(LintDeviceReports, OfWhatItsNodeWasToldBeforeAreNotPassedOn) {
   for (const char* state : {"Refused", "Elsewhere", "Pending", "Offered"})
     ExpectNoted(LintOf({Node(Told(2), 1, state)}), state);
+  ExpectNoted(LintOf({Node(Told(2), 0)}), "of policies that were in conflict, which have no number");
   ExpectPassedOn(LintOf({Node(Told(2), 2)}), "answered");
   ExpectPassedOn(LintOf({Policy(kNic, 2), Node(Told(2), 2)}), "and its policy is there");
 }
