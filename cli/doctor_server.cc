@@ -246,8 +246,9 @@ Finding ComputeDomainsFinding(const DoctorReading& reading) {
     return {check, Verdict::kWarning,
             fmt::format("computeDomains.enabled=true does nothing where mutatingPolicies=never: {}",
                         kWithoutClaims),
-            fmt::format("{}helm upgrade with mutatingPolicies=auto; {}",
-                        served ? "" : "Kubernetes 1.36, and ", kMeanwhile)};
+            fmt::format(
+                "{}helm upgrade with mutatingPolicies=auto, by which new pods with GPUs are gated, too; {}",
+                served ? "" : "Kubernetes 1.36, and ", kMeanwhile)};
   }
   if (!served) {
     return {check, Verdict::kWarning,

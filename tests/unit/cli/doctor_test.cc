@@ -477,9 +477,11 @@ TEST(Doctor, SaysWhatComputeDomainsComeToWhereTheInstallerLeftMutatingPoliciesOu
   EXPECT_THAT(finding.what,
               AllOf(HasSubstr("computeDomains.enabled=true does nothing where mutatingPolicies=never"),
                     HasSubstr("no pod gets the claim"), HasSubstr("wait with the reason NoComputeDomain")));
-  EXPECT_THAT(finding.remedy, AllOf(testing::StartsWith("helm upgrade with mutatingPolicies=auto"),
-                                    HasSubstr("take heddle.dev/compute-domain out of Jobs"),
-                                    HasSubstr("computeDomains.enabled=false")));
+  EXPECT_THAT(finding.remedy,
+              AllOf(testing::StartsWith(
+                        "helm upgrade with mutatingPolicies=auto, by which new pods with GPUs are gated"),
+                    HasSubstr("take heddle.dev/compute-domain out of Jobs"),
+                    HasSubstr("computeDomains.enabled=false")));
   // One that an earlier manifest left behind does its work all the same.
   EnableComputeDomains(reading);
   EXPECT_EQ(FindingOf(reading, "compute-domains").verdict, Verdict::kOk);
