@@ -95,10 +95,11 @@ std::optional<InputRefusal> MissingClaim(const kube::Json& pod) {
             "PyTorchJobs and RayClusters do, and LeaderWorkerSets and MPIJobs with names of up to about 45 "
             "characters; take heddle.dev/compute-domain out, or use one of these"};
   }
-  return InputRefusal{"NoComputeDomain", "pod " + kube::Name(pod) +
-                                             " asks for a ComputeDomain and got no claim of one when it was "
-                                             "admitted: install Heddle's chart with "
-                                             "computeDomains.enabled=true, and make the pods anew"};
+  return InputRefusal{"NoComputeDomain",
+                      "pod " + kube::Name(pod) +
+                          " asks for a ComputeDomain and got no claim of one when it was admitted: install "
+                          "Heddle's chart with computeDomains.enabled=true and without "
+                          "mutatingPolicies=never, and make the pods anew"};
 }
 
 kube::Json ComputeDomainOf(const crds::Gang& gang, const std::string& name) {

@@ -522,6 +522,9 @@ class WordsTest(ChartTextTestCase):
                 ({"components": {"run": False}}, ["no daemon was started here"]),
                 ({"uninstall": {"release": False}}, ["kubectl heddle release --all"]),
                 ({"computeDomains": {"enabled": True}}, ["install NVIDIA's DRA driver"]),
+                ({"computeDomains": {"enabled": True}, "mutatingPolicies": "never"},
+                 ["mutatingPolicies is never, so no pod gets the claim of a ComputeDomain, and gangs that ask for one wait",
+                  "helm upgrade heddle ... --namespace ml --reset-then-reuse-values --set mutatingPolicies=auto"]),
                 ({"cli": {"enabled": True}}, ["tools/kubectl-heddle.sh, in PATH as kubectl-heddle"]),
                 ({"agent": {"access": {"driver": "none"}}}, ["publish all of them as unhealthy"])):
             with self.subTest(values=values):
@@ -530,6 +533,12 @@ class WordsTest(ChartTextTestCase):
                     self.assertIn(sentence, said)
                 self.assertNotIn("<no value>", said)
                 self.assertNotIn("\n\n\n", said)
+
+    def test_the_notes_miss_no_claims_where_pods_get_them_or_nobody_wants_any(self):
+        for values in ({"mutatingPolicies": "never"}, {"computeDomains": {"enabled": True}, "mutatingPolicies": "always"},
+                       {"computeDomains": {"enabled": True}, "mutatingPolicies": "never", "mode": "observe"}):
+            with self.subTest(values=values):
+                self.assertNotIn("no pod gets the claim", self.notes(values))
 
     def test_the_table_of_the_docs_has_every_value(self):
         page = INSTALLING.read_text()

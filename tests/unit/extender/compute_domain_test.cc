@@ -72,7 +72,9 @@ TEST(ComputeDomainClaim, ThatIsMissingIsRefusedWithWhatToDo) {
   pod["metadata"]["annotations"][keys::kComputeDomain] = "true";
   ASSERT_TRUE(MissingClaim(pod));
   EXPECT_EQ(MissingClaim(pod)->reason, "NoComputeDomain");
-  EXPECT_THAT(MissingClaim(pod)->sentence, HasSubstr("computeDomains.enabled=true"));
+  EXPECT_THAT(
+      MissingClaim(pod)->sentence,
+      HasSubstr("computeDomains.enabled=true and without mutatingPolicies=never, and make the pods anew"));
   pod["metadata"].erase("ownerReferences");
   EXPECT_THAT(MissingClaim(pod)->sentence, HasSubstr("its owner gives none a name"));
 }
