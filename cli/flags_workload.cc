@@ -106,7 +106,9 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
   check.add_flag("--infiniband", flags.infiniband, "NICs are InfiniBand: pods need no interface of them");
   check
       .add_option("--rdma-resource", flags.rdma_resources,
-                  "A resource that brings RDMA devices under a name of its own; repeat for several")
+                  "A resource that brings RDMA devices under a name of its own, with {rail} at its end for "
+                  "one of each rail; "
+                  "repeat for several")
       ->allow_extra_args(false);
   DefineTopologyFiles(check, flags.topology);
   check.add_flag("--where", flags.where, "Also: where it would land in the cluster now, and ms per step");

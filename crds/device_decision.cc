@@ -142,7 +142,8 @@ DeviceDecision::DeviceDecision(const topology::Node& node, const std::vector<Dev
   for (const std::string& name : ambiguous) Conflict(name, "");
   RefuseSameNames();
   RefuseSecondPlugin();
-  // Names are long, and a sentence of several longer than what is kept of it: uncut it would be told anew for ever.
+  // Names are long, and a sentence of several longer than what is kept of it: uncut it would differ from what is read
+  // back, and be told anew.
   for (auto& [name, wish] : wishes_) wish.reason = KeptText(wish.reason, kMaxKeptReason);
   KeepNumbers();
 }

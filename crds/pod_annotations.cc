@@ -32,6 +32,7 @@ std::optional<std::string> UnknownAnnotation(std::string_view name) {
   if (!name.starts_with(kPrefix) || IsIn(kWritten, name) || IsIn(kPlanned, name)) return std::nullopt;
   if (name == keys::kGangName) return fmt::format("{} is a label of the pod, not an annotation", name);
   std::vector<std::string> words;
+  words.reserve(kWritten.size());
   for (const std::string_view one : kWritten) words.emplace_back(one.substr(kPrefix.size()));
   const std::string near = base::NearestWord(name.substr(kPrefix.size()), words);
   return fmt::format("the annotation {} is none of Heddle's; {} knows {}", name,
