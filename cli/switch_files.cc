@@ -39,7 +39,8 @@ base::Status ReadSwitchFile(const std::string& path, const std::string& name, co
       ASSIGN_OR_RETURN(formats::SonicConfig config, formats::ParseSonicConfig(text));
       SwitchFile file{name, std::move(config)};
       if (file.name.empty()) file.name = file.config.hostname.empty() ? path : file.config.hostname;
-      for (const std::string& note : file.config.notes) files.notes.push_back(path + ": " + note);
+      for (const std::string& note : file.config.notes)
+        files.notes.push_back(fmt::format("{}: {}", path, note));
       files.switches.push_back(std::move(file));
       return {};
     }

@@ -1,5 +1,7 @@
 #include "crds/lossless_codec.h"
 
+#include <fmt/format.h>
+
 #include "crds/kept_text.h"
 
 namespace heddle::crds::codec {
@@ -285,7 +287,7 @@ void NoteUnknown(const Field& field, std::span<const std::string_view> known,
     if (unknown.size() >= kMaxUnknown) return;
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string path = field.Path();
-    unknown.push_back(Clean(path.empty() ? key : path + "." + key, 200));
+    unknown.push_back(Clean(path.empty() ? key : fmt::format("{}.{}", path, key), 200));
   }
 }
 

@@ -20,7 +20,7 @@ void UnknownFields::LookAt(const Field& field, std::span<const std::string_view>
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     if (++found_ > kMaxNamed) return;
     const std::string path = field.Path();
-    std::string one = Clean(path.empty() ? key : path + "." + key, 200);
+    std::string one = Clean(path.empty() ? key : fmt::format("{}.{}", path, key), 200);
     const std::string near = base::NearestWord(key, std::vector<std::string>(known.begin(), known.end()));
     if (!near.empty()) one += fmt::format(" (is {} meant?)", near);
     text_ += (text_.empty() ? "" : ", ") + one;

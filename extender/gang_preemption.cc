@@ -4,6 +4,7 @@
 // then one patch of its owner that suspends it and says for whom; when its pods are gone, one patch that takes both
 // back. Whoever leads next finds one of these and goes on.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "extender/gang_controller.h"
@@ -36,7 +37,7 @@ std::string Titled(const crds::Gang& gang) {
 }
 
 std::string Hours(double gpu_hours) {
-  const auto tenths = std::int64_t(gpu_hours * 10 + 0.5);
+  const auto tenths = std::llround(gpu_hours * 10);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GPU-hours";
 }
 
@@ -175,6 +176,7 @@ base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::st
   if (options_.preemption && !pass.making_room && look.members.Preempts()) {
     ASSIGN_OR_RETURN(holdings, Holdings(look, stop));
     std::vector<Holder> holders;
+    holders.reserve(holdings.size());
     for (const Holding& one : holdings) holders.push_back(one.holder);
     choice = ChooseRoom(*look.snapshot, look.members, pass.kept, holders, clock_.WallNow());
     // What has come free since may be theirs who are ahead, so it saves nobody from being stopped; but it may be part

@@ -199,7 +199,7 @@ Occupied Occupy(const SnapshotInputs& inputs, const Seat& seat) {
 // To look 20,000 pods up by name is what the seats of all nodes take their time for: hence the fabrics' own indexes.
 Seats::Seats(const SnapshotInputs& inputs, const std::vector<Reservation>& reservations, const Names* some)
     : fabrics_(*inputs.fabrics), all_(some == nullptr) {
-  if (all_) {
+  if (some == nullptr) {
     AddAll(inputs);
   } else {
     AddSome(inputs, *some);

@@ -1,5 +1,7 @@
 #include "extender/owner_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "crds/keys.h"
@@ -88,9 +90,11 @@ std::optional<InputRefusal> StartsInOrder(const kube::Json& owner, const OwnerLa
     for (const kube::Json& before : kube::ArrayAt(replicated, {"dependsOn"})) {
       const std::string other = kube::StringAt(before, {"name"});
       if (!has(other)) continue;
-      return InputRefusal{"StartsInOrder", title + " makes replicated job " + name + " only after " + other +
-                                               ", and a gang starts both together; remove its dependsOn, or "
-                                               "heddle.dev/parallelism from one of them"};
+      return InputRefusal{
+          "StartsInOrder",
+          fmt::format("{} makes replicated job {} only after {}, and a gang starts both "
+                      "together; remove its dependsOn, or heddle.dev/parallelism from one of them",
+                      title, name, other)};
     }
   }
   return std::nullopt;

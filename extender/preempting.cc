@@ -198,6 +198,7 @@ std::string AwaitedWords(const Snapshot& snapshot, const std::vector<Holder>& ho
 
 std::string VictimWords(const std::vector<Holder>& holders, const std::vector<std::size_t>& victims) {
   std::vector<std::string> names;
+  names.reserve(victims.size());
   for (const std::size_t i : victims) {
     names.push_back(holders[i].name + " (priority " + std::to_string(holders[i].priority) + ")");
   }

@@ -60,12 +60,13 @@ struct Changes {
 void CompareNodes(const SnapshotInputs& a, const SnapshotInputs& b, Seats::Names& nodes) {
   const auto name = [](const auto& one) -> const std::string& { return one.name; };
   Compare(a.nodes, b.nodes, name, [&nodes](const NodeFacts* was, const NodeFacts* is) {
-    if (was == nullptr || is == nullptr || *was != *is) nodes.insert(was == nullptr ? is->name : was->name);
+    if (was != nullptr && is != nullptr && *was == *is) return;
+    if (const NodeFacts* there = was == nullptr ? is : was) nodes.insert(there->name);
   });
   // What their fabrics are made of is compared elsewhere; of the rest, who was given what counts.
   Compare(a.topologies, b.topologies, name, [&nodes](const TopologyFacts* was, const TopologyFacts* is) {
-    if (was == nullptr || is == nullptr || was->grants != is->grants)
-      nodes.insert(was == nullptr ? is->name : was->name);
+    if (was != nullptr && is != nullptr && was->grants == is->grants) return;
+    if (const TopologyFacts* there = was == nullptr ? is : was) nodes.insert(there->name);
   });
   std::set_symmetric_difference(a.stale_nodes.begin(), a.stale_nodes.end(), b.stale_nodes.begin(),
                                 b.stale_nodes.end(), std::inserter(nodes, nodes.end()));
