@@ -171,9 +171,14 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
 void GangController::PublishSnapshot() {
   const SnapshotInputs inputs = Inputs(std::nullopt);
   Shared<Snapshot> snapshot = snapshots_.Of(inputs);
-  if (snapshot != current()) metrics_.Stands(TakeCensus(*snapshot));
+  if (snapshot != counted_) metrics_.Stands(TakeCensus(*snapshot));
+  counted_ = snapshot;
   metrics_.Gangs(CountGangs(inputs.gangs));
   metrics_.DevicesDiffer(CountDevicesDiffer(inputs.gangs));
+  Publish(std::move(snapshot));
+}
+
+void GangController::Publish(Shared<Snapshot> snapshot) {
   const std::lock_guard lock(mutex_);
   current_ = std::move(snapshot);
 }
@@ -260,6 +265,9 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
                           look.members.seen() < look.members.spec.pods;
   if (collecting) look.members.trouble = TroubleOf(key, look.members.spec.owner, stop);
   look.snapshot = snapshots_.Of(Inputs(std::nullopt));
+  // What is reserved for pods that are let go next, or for a rank whose pod just went, the verbs keep from all others;
+  // and whoever waits for a GPU is tried again in the moment in which that pod goes.
+  Publish(look.snapshot);
   look.preemption = options_.preemption;
   return look;
 }

@@ -134,6 +134,7 @@ class GangController {
   base::Status DoKey(const std::string& key, const std::stop_token& stop);
   base::Status BeginToLead(const std::stop_token& stop);
   void PublishSnapshot();
+  void Publish(Shared<Snapshot> snapshot);
   void CapacityChanged();
 
   base::Status Reconcile(const GangKey& key, const std::stop_token& stop);
@@ -215,6 +216,7 @@ class GangController {
   std::atomic<bool> leading_{false};
   std::atomic<std::uint64_t> term_{0};  // how often leadership has begun
   SnapshotKeeper snapshots_;            // the worker's
+  Shared<Snapshot> counted_;            // the worker's: that the metrics are of
   std::uint64_t read_in_term_ = 0;      // the last that has read all; the worker's
   // For a plan, and when each was last told why it has none; found again by looking at every gang.
   std::map<GangKey, std::optional<base::MonotonicTime>> waiting_;

@@ -1,6 +1,7 @@
 #include "extender/snapshot.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "crds/fabric_assembly.h"
@@ -30,6 +31,30 @@ std::vector<placement::LeafLoad> FabricView::LoadsWithout(const std::string& own
 topology::NodeId FabricView::Find(std::string_view name) const {
   if (index == nullptr) return fabric->FindNode(name);
   return index->Find(name);
+}
+
+const Hold* FirstReserved(const std::vector<Hold>& holds) {
+  const auto found = std::find_if(holds.begin(), holds.end(),
+                                  [](const Hold& hold) { return hold.source == Hold::Source::kReserved; });
+  return found == holds.end() ? nullptr : &*found;
+}
+
+void Snapshot::Prefetch(std::string_view node) const {
+  for (const FabricView& view : fabrics) view.Prefetch(node);
+}
+
+const Hold* Snapshot::Reservation(std::string_view node) const {
+  const auto on = holds.find(node);
+  return on == holds.end() ? nullptr : FirstReserved(on->second);
+}
+
+const Hold* Snapshot::ReservationBefore(std::string_view node, int gpus) const {
+  for (const FabricView& view : fabrics) {
+    const topology::NodeId id = view.Find(node);
+    if (id == topology::kNone) continue;
+    return std::popcount(view.state.node(id).free_gpus) < gpus ? Reservation(node) : nullptr;
+  }
+  return nullptr;
 }
 
 void FabricView::Prefetch(std::string_view name) const {

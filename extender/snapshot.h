@@ -108,6 +108,9 @@ struct FabricView {
   std::vector<placement::LeafLoad> LoadsWithout(const std::string& owner_uid) const;
 };
 
+// The first of them that no pod on the node has; null = there is none.
+const Hold* FirstReserved(const std::vector<Hold>& holds);
+
 // Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the
 // pod that is bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the
 // released pod and the slot in its Gang, both while they differ, or the annotation alone once the Gang has ended.
@@ -115,6 +118,7 @@ struct Snapshot {
   std::vector<FabricView> fabrics;
   ByNode<Shared<NodeFacts>> nodes;
   ByNode<std::vector<Hold>> holds;      // only of nodes that have some
+  int reserving = 0;                    // of them, those with GPUs for pods that are on no node yet
   std::map<std::string, int> left_out;  // nodes outside of every fabric, by word
   // "ns/owner" of the gangs that hold slots, by namespace and owner_uid.
   std::map<std::pair<std::string, std::string>, std::string> gangs;
@@ -133,6 +137,11 @@ struct Snapshot {
   std::string Unusable(const std::string& name) const;
   // What stands between a gang's pod and these GPUs (0 = all): holds of others that overlap, in order.
   std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus, const GangKey& gang) const;
+  void Prefetch(std::string_view node) const;  // as FabricView's
+  // A claim on that node's GPUs of a pod that is on no node yet; null = there is none.
+  const Hold* Reservation(std::string_view node) const;
+  // The same, where so many GPUs are not left beside what is held and reserved.
+  const Hold* ReservationBefore(std::string_view node, int gpus) const;
   // The indexes among these that are not healthy, or not there.
   std::uint32_t Unhealthy(const std::string& node, std::uint32_t gpus) const;
 };

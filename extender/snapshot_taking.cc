@@ -113,6 +113,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, const std::vector<Reservatio
   for (const Seat& seat : seats.list()) {
     Occupied on = Occupy(inputs, seat);
     if (seat.topology != nullptr) states[seat.fabric].push_back(std::move(on.state));
+    if (FirstReserved(on.holds) != nullptr) ++snapshot.reserving;
     if (!on.holds.empty()) holds.emplace_back(seat.name, std::move(on.holds));
     if (!on.given.empty()) given.emplace_back(seat.name, std::move(on.given));
   }
@@ -150,6 +151,8 @@ Snapshot PatchSnapshot(const Snapshot& was, const Differences& differences, cons
     SetFacts(seat, inputs, snapshot);
     Occupied on = Occupy(inputs, seat);
     if (seat.topology != nullptr) snapshot.fabrics[seat.fabric].state.Set(seat.id, std::move(on.state));
+    if (snapshot.Reservation(seat.name) != nullptr) --snapshot.reserving;
+    if (FirstReserved(on.holds) != nullptr) ++snapshot.reserving;
     SetSome(seat.name, std::move(on.holds), snapshot.holds);
     given_anew.Set(seat.name, std::move(on.given), snapshot);
   }

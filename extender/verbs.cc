@@ -31,6 +31,16 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// What keeps a pod of no gang from a node; empty = nothing. `snapshot`: null = nothing is reserved anywhere.
+std::string WhyNoLonePod(const ExtenderArgs& args, std::string_view node, const KeptNodes& kept,
+                         const Snapshot* snapshot) {
+  const auto keeper = kept.find(node);
+  if (keeper != kept.end() && keeper->second > args.priority)
+    return "others left it for a gang of priority " + std::to_string(keeper->second);
+  const Hold* hold = snapshot == nullptr ? nullptr : snapshot->ReservationBefore(node, args.gpus);
+  return hold == nullptr ? "" : "its GPUs are reserved for " + hold->name;
+}
+
 struct Asked {
   std::optional<NamesApart> apart;
   ExtenderArgs args;  // without names where they are apart
@@ -46,11 +56,12 @@ kube::ServedAnswer AnswerFilter(const std::string& body, const Endpoints& endpoi
   auto asked = Read(body);
   if (!asked) return BadBody(asked.error());
   const auto kept = endpoints.kept_nodes();
+  const auto snapshot = endpoints.snapshot();
   if (asked->apart) {
-    if (PassesEverywhere(asked->args, *kept)) return Told(ToBody(*asked->apart));
+    if (PassesEverywhere(asked->args, *kept, snapshot.get())) return Told(ToBody(*asked->apart));
     asked->args.node_names = NamesOf(*asked->apart);
   }
-  return Told(ToBody(Filter(asked->args, *kept), asked->args));
+  return Told(ToBody(Filter(asked->args, *kept, snapshot.get()), asked->args));
 }
 
 kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints) {
@@ -73,33 +84,33 @@ void AppendQuoted(std::string& body, std::string_view name) {
   body += '"';
 }
 
-bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept) {
-  return args.of_gang ? args.planned_node.empty() : args.gpus == 0 || kept.empty();
+bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot) {
+  if (args.of_gang) return args.planned_node.empty();
+  return args.gpus == 0 || (kept.empty() && (snapshot == nullptr || snapshot->reserving == 0));
 }
 
-FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept) {
+FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot) {
   FilterAnswer answer;
-  if (PassesEverywhere(args, kept)) {
+  if (PassesEverywhere(args, kept, snapshot)) {
     answer.passed = args.node_names;
     return answer;
   }
-  if (!args.of_gang) {
-    for (const std::string_view node : args.node_names) {
-      const auto keeper = kept.find(node);
-      if (keeper == kept.end() || keeper->second <= args.priority) {
+  const bool reserving = snapshot != nullptr && snapshot->reserving > 0;
+  for (std::size_t i = 0; i < args.node_names.size(); ++i) {
+    const std::string_view node = args.node_names[i];
+    if (args.of_gang) {
+      if (node == args.planned_node) {
         answer.passed.push_back(node);
       } else {
-        answer.unresolvable.emplace(
-            node, "others left it for a gang of priority " + std::to_string(keeper->second));
+        answer.unresolvable.emplace(node, "the gang's plan puts this pod on " + args.planned_node);
       }
+      continue;
     }
-    return answer;
-  }
-  for (const std::string_view node : args.node_names) {
-    if (node == args.planned_node) {
-      answer.passed.push_back(node);
+    if (reserving && i + kAhead < args.node_names.size()) snapshot->Prefetch(args.node_names[i + kAhead]);
+    if (std::string why = WhyNoLonePod(args, node, kept, reserving ? snapshot : nullptr); !why.empty()) {
+      answer.unresolvable.emplace(node, std::move(why));
     } else {
-      answer.unresolvable.emplace(node, "the gang's plan puts this pod on " + args.planned_node);
+      answer.passed.push_back(node);
     }
   }
   return answer;
@@ -198,7 +209,9 @@ kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& e
   }
   if (path == "/filter") return AnswerFilter(request.body, endpoints);
   if (path == "/prioritize") return AnswerPrioritize(request.body, endpoints);
-  auto answer = Preempt(request.body, endpoints.is_gang_pod, *endpoints.kept_nodes());
+  const auto kept = endpoints.kept_nodes();
+  const auto snapshot = endpoints.snapshot();
+  auto answer = Preempt(request.body, endpoints.is_gang_pod, *kept, snapshot.get());
   return answer ? Told(*std::move(answer)) : BadBody(answer.error());
 }
 

@@ -34,7 +34,7 @@ struct ExtenderArgs {
 [[nodiscard]] base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body);
 
 // Whether there is nothing against any node.
-bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept);
+bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot);
 
 // Its names are views of the request's.
 struct FilterAnswer {
@@ -45,8 +45,10 @@ struct FilterAnswer {
 };
 // A gang's pod goes to its planned node and to no other; that its annotations say, which only we may write. A
 // pod of a gang without a plan passes everywhere: there is no positive evidence against it. So does every other pod,
-// but to nodes that others have left for a gang of higher priority.
-FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept = {});
+// but to nodes that others have left for a gang of higher priority, and to those where it would have GPUs that are
+// reserved for a pod that is not there yet: of a plan, or of a rank whose pod is made anew. `snapshot`: null = none is
+// known of.
+FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept = {}, const Snapshot* snapshot = nullptr);
 
 struct HostScore {
   std::string_view host;  // of the request
@@ -61,10 +63,12 @@ std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snap
 using IsGangPodUid = std::function<bool(const std::string& uid)>;
 // Which nodes kube-scheduler may empty for this pod; takes both forms of victims and answers the meta form. No pod of
 // a gang is evicted alone, so nodes where one is among the victims are dropped; a gang's own pod has no use for another
-// than its planned node. Who a victim is says its own annotation where the whole pod came (only we may write it), else
-// `is_gang_pod`; there is no positive evidence against one that is not known.
+// than its planned node, and a pod of no gang none for one where GPUs are reserved: filter might keep it from what was
+// emptied. Who a victim is says its own annotation where the whole pod came (only we may write it), else `is_gang_pod`;
+// there is no positive evidence against one that is not known.
 [[nodiscard]] base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
-                                                const KeptNodes& kept = {});
+                                                const KeptNodes& kept = {},
+                                                const Snapshot* snapshot = nullptr);
 
 // Appends it as JSON. A node's name needs no escapes, but what came in is not always a node's name.
 void AppendQuoted(std::string& body, std::string_view name);

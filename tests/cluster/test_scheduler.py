@@ -162,9 +162,7 @@ class OnePair(GangCase):
             self.assertEqual([one["since"] for one in self.gang(name)["status"]["missing"]], [since])
             self.with_clock(300)
             # Four nodes are free, and a fifth would be if ten minutes had passed, as the two clocks have it.
-            self.plane.rest.create(path("namespaces"), {
-                "metadata": {"name": "beside", "labels": {"heddle.dev/scope": "enabled"}}})
-            self.plane.wait_for_account("beside", "default")
+            self.team_beside()
             self.submit(indexed_job("five", 5, 8, annotations={"heddle.dev/parallelism": "tp=8,dp=5"}), "beside")
 
             def refused():
@@ -179,6 +177,34 @@ class OnePair(GangCase):
             self.assert_leads_by_its_scheduler()
         finally:
             self.with_clock(0)
+
+    def team_beside(self):
+        """A namespace that the quota is not of."""
+        with contextlib.suppress(ApiError):  # another test's
+            self.plane.rest.create(path("namespaces"), {
+                "metadata": {"name": "beside", "labels": {"heddle.dev/scope": "enabled"}}})
+        self.plane.wait_for_account("beside", "default")
+
+    def test_a_pod_of_no_gang_takes_no_gpu_that_is_kept_for_a_rank(self):
+        self.team_beside()
+        name = self.gang_job(pods=8, backoff_limit=9)  # every server
+        self.wait_gang(name, "Running")
+        self.quota(pods=7)  # what is deleted cannot be made again
+        try:
+            victim = self.bound(name)[0]
+            self.plane.rest.delete(path("pods", TEAM, victim["metadata"]["name"]), gracePeriodSeconds=0)
+            self.wait_bound(name, 7)
+            self.submit(indexed_job("notebook", 1, 1), "beside")
+            said = self.wait_unschedulable("notebook", "beside")
+            self.assertIn(f"its GPUs are reserved for gang {TEAM}/", said)
+            self.plane.rest.delete(f"/api/v1/namespaces/{TEAM}/resourcequotas/few")
+            self.wait_bound(name, 8, timeout=120)
+            self.assertIn(bound_to(victim), {bound_to(pod) for pod in self.bound(name)})
+            self.assertEqual([bound_to(pod) for pod in scenario.pods_of(self.plane, "beside", "notebook")], [""])
+        finally:
+            with contextlib.suppress(ApiError):
+                self.plane.rest.delete(f"/api/v1/namespaces/{TEAM}/resourcequotas/few")
+            self.plane.rest.delete(path("jobs", "beside", "notebook"), propagationPolicy="Background")
 
     def assert_leads_by_its_scheduler(self):
         _, text = self.ask(self.heddle.extender_port, "GET", "/metrics")
@@ -202,9 +228,9 @@ class OnePair(GangCase):
         self.wait_unschedulable(name)
         return name
 
-    def wait_unschedulable(self, name):
+    def wait_unschedulable(self, name, namespace=TEAM):
         def said():
-            pods = scenario.pods_of(self.plane, TEAM, name)
+            pods = scenario.pods_of(self.plane, namespace, name)
             return pods and (scenario.condition(pods[0], "PodScheduled") or {}).get("message")
         return self.heddle.wait_for(said, f"the scheduler to say why {name} waits", 30)
 

@@ -148,8 +148,9 @@ QueueRule::Kept World::KeptNodes(const Process& process) {
     const Json* refused = told ? kube::Find(*told, {"FailedAndUnresolvableNodes"}) : nullptr;
     if (refused == nullptr || !refused->is_object()) continue;
     for (const auto& [node, why] : refused->items()) {
-      // "others left it for a gang of priority 100"
+      // "others left it for a gang of priority 100"; what is reserved is kept from all
       const std::string sentence = why.is_string() ? why.get<std::string>() : "";
+      if (!sentence.starts_with("others left it")) continue;
       kept[node] = std::atoi(sentence.substr(sentence.rfind(' ') + 1).c_str());
     }
   }

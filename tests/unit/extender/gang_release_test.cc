@@ -95,6 +95,17 @@ void EditNode(Cluster& cluster, RunningExtender& extender, const std::string& no
   }
 }
 
+// A pod of no gang may be scheduled at any moment.
+TEST(Release, BeginsOnceTheVerbsKnowWhatIsReservedForThePods) {
+  Cluster cluster(kTwoUnits);
+  std::atomic<int> reserving = -1;
+  RunningExtender extender(cluster);
+  SlowPatches(cluster, [&] { reserving = extender.controller().current()->reserving; });
+  cluster.Submit(kBig);
+  ASSERT_TRUE(extender.Until([&] { return reserving.load() >= 0; })) << cluster.Summary("big");
+  EXPECT_EQ(reserving.load(), 8);
+}
+
 TEST(Release, SendsNoPodToANodeThatIsLostBetweenTwoSlices) {
   Cluster cluster(kTwoUnits);
   std::string lost;

@@ -66,6 +66,7 @@ std::string Differs(const Snapshot& a, const Snapshot& b) {
   if (!std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), same_facts))
     return "the nodes";
   if (a.holds != b.holds) return "the holds";
+  if (a.reserving != b.reserving) return "how many reserve something";
   if (a.left_out != b.left_out) return "those left out";
   if (a.gangs != b.gangs) return "the gangs";
   if (a.silent != b.silent) return "the silent";

@@ -62,6 +62,21 @@ TEST(Snapshot, ReservesTheSlotsOfAGangUntilItEnds) {
   EXPECT_EQ(stage.Free(kA), 0xFFu);
 }
 
+TEST(Snapshot, SaysForWhomGpusAreReservedThatAPodOfNoGangWouldTake) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0xF0, {}}});
+  stage.Bound("lone", kB, 8);
+  const Snapshot snapshot = stage.Take();
+  EXPECT_EQ(snapshot.reserving, 1);
+  EXPECT_EQ(snapshot.ReservationBefore(kA, 4), nullptr) << "as many are left";
+  const extender::Hold* hold = snapshot.ReservationBefore(kA, 5);
+  ASSERT_NE(hold, nullptr);
+  EXPECT_THAT(hold->name, testing::StartsWith("gang "));
+  EXPECT_EQ(snapshot.Reservation(kA), hold);
+  EXPECT_EQ(snapshot.ReservationBefore(kB, 1), nullptr) << "all are taken, and none is reserved";
+  EXPECT_EQ(snapshot.ReservationBefore("elsewhere", 1), nullptr);
+}
+
 TEST(Snapshot, PutsUnknownPodsBesideReservationsWhereThereIsRoom) {
   Stage stage;
   stage.Gang("job", {{kA, 0x0F, {}}});

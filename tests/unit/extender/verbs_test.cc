@@ -158,6 +158,61 @@ TEST(Filter, KeepsALonePodFromNodesThatOthersLeftForAGangOfHigherPriority) {
   EXPECT_EQ(Filter(args, kept).passed, std::vector<std::string_view>{"n2"}) << "a plan knows better";
 }
 
+// Of the first of two nodes, whose other half is taken, half is reserved.
+std::shared_ptr<Snapshot> WithReservation() {
+  const std::shared_ptr<Snapshot> snapshot = TwoNodes();
+  FabricView& view = snapshot->fabrics[0];
+  for (const topology::NodeId id : {0, 1}) {
+    placement::NodeState state = view.state.node(id);
+    state.free_gpus = 0x03;
+    view.state.Set(id, state);
+  }
+  Hold reserved;
+  reserved.gpus = 0xF0;
+  reserved.name = "gang t/train";
+  snapshot->holds.Set(view.fabric->nodes[0].node.name, {reserved});
+  snapshot->reserving = 1;
+  return snapshot;
+}
+
+TEST(Filter, KeepsALonePodFromGpusThatAreReserved) {
+  const auto snapshot = WithReservation();
+  const auto& nodes = snapshot->fabrics[0].fabric->nodes;
+  const std::string &reserving = nodes[0].node.name, &other = nodes[1].node.name;
+  ExtenderArgs args{.gpus = 2, .node_names = {reserving, other, "unknown"}, .bytes = {}};
+  EXPECT_EQ(Filter(args, {}, snapshot.get()).passed.size(), 3u) << "as many are left";
+  args.gpus = 3;
+  args.priority = 1000;
+  const FilterAnswer answer = Filter(args, {}, snapshot.get());
+  EXPECT_EQ(answer.passed, (std::vector<std::string_view>{other, "unknown"})) << "nothing is reserved there";
+  EXPECT_EQ(answer.unresolvable,
+            (std::map<std::string_view, std::string>{{reserving, "its GPUs are reserved for gang t/train"}}));
+  EXPECT_EQ(Filter(args, {}).passed.size(), 3u) << "nothing is known yet";
+  args.of_gang = true;
+  args.planned_node = reserving;
+  EXPECT_EQ(Filter(args, {}, snapshot.get()).passed, std::vector<std::string_view>{reserving})
+      << "for itself";
+  args = {.gpus = 0, .node_names = {reserving}, .bytes = {}};
+  EXPECT_EQ(Filter(args, {}, snapshot.get()).passed.size(), 1u) << "it takes no GPU";
+}
+
+TEST(Filter, AnswersOfReservedGpusWhateverTheListOfNamesLooksLike) {
+  const auto snapshot = WithReservation();
+  Endpoints endpoints = NoCluster();
+  endpoints.snapshot = [snapshot] { return snapshot; };
+  const auto& nodes = snapshot->fabrics[0].fabric->nodes;
+  for (const char* gap : {"", " "}) {
+    std::string body = R"({"Pod":{"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}]}},)";
+    body.append(R"("NodeNames":[)")
+        .append(gap)
+        .append("\"" + nodes[0].node.name + "\",\"" + nodes[1].node.name);
+    body += "\"]}";
+    const Json answer = Json::parse(Answer({"POST", "/filter", body}, endpoints).body);
+    EXPECT_EQ(answer["NodeNames"], Json::array({nodes[1].node.name})) << body;
+    EXPECT_TRUE(answer["FailedAndUnresolvableNodes"].contains(nodes[0].node.name)) << body;
+  }
+}
+
 // g1 and g2 are pods of a gang.
 Endpoints WithGang() {
   Endpoints endpoints = NoCluster();
@@ -224,6 +279,20 @@ TEST(Preempt, LeavesAGangsOwnPodItsPlannedNodeOnly) {
   EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n3"})"), Names{"n3"});
   EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n1"})"), Names{});
   EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g"})"), Names{}) << "it has no plan";
+}
+
+TEST(Preempt, EmptiesNoNodeForALonePodWhereGpusAreReserved) {
+  const auto snapshot = WithReservation();
+  Endpoints endpoints = NoCluster();
+  endpoints.is_gang_pod = [](const std::string&) { return false; };
+  endpoints.snapshot = [snapshot] { return snapshot; };
+  const auto& nodes = snapshot->fabrics[0].fabric->nodes;
+  const Json victims = VictimsOf({{nodes[0].node.name, "lone1"}, {nodes[1].node.name, "lone2"}});
+  EXPECT_EQ(Kept(victims, endpoints), Names{nodes[1].node.name});
+  EXPECT_EQ(Kept(victims, endpoints,
+                 (R"({"heddle.dev/gang-uid":"g","heddle.dev/node":")" + nodes[0].node.name + "\"}").c_str()),
+            Names{nodes[0].node.name})
+      << "a gang's own pod";
 }
 
 TEST(Preempt, KeepsNodesThatOthersLeftForAGangOfHigherPriority) {
