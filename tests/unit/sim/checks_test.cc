@@ -221,6 +221,17 @@ TEST(ChecksAtRest, SeeExtendersThatAreGone) {
               testing::Contains("AllOrNothing"));
 }
 
+// Every gang waits and says why, and there is nothing more that could happen: only the end can tell that no Job has run.
+TEST(ChecksAtRest, SeeAGangThatCouldRunAndNeverDoes) {
+  EXPECT_THAT(RulesBroken([](World& world) {
+                for (const std::string& node : world.nodes()) {
+                  for (int gpu = 0; gpu < world.gpus_per_node(); ++gpu)
+                    world.kubelets().SetHealthy(node, gpu, false);
+                }
+              }),
+              testing::Contains("FeasibleRuns"));
+}
+
 TEST(ChecksAtRest, SeeWhatNobodyCollects) {
   EXPECT_THAT(RulesBroken([](World& world) { world.collector().Stop(); }),
               testing::Contains("NothingLeaked"));
