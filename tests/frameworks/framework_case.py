@@ -124,6 +124,16 @@ class FrameworkTestCase(HeddleTestCase):
         for first in range(0, len(nodes), size):
             self.assertEqual(len(set(nodes[first:first + size])), 1, f"ranks {first} to {first + size - 1}")
 
+    def ranks_file(self, owner):
+        """The rows of its ranks.tsv, without the names of the columns; none where it has no file."""
+        made = self.plane.rest.find(path("configmaps", TEAM, f"{owner}-heddle-ranks"))
+        return [line.split("\t") for line in made["data"]["ranks.tsv"].splitlines()[1:]] if made else []
+
+    def assert_in_the_file(self, owner, pods):
+        """The file says of these pods, and of no others, which rank each has and on which node."""
+        self.assertEqual([(int(rank), pod, node) for rank, pod, node, _ in self.ranks_file(owner)],
+                         [(rank, pod["metadata"]["name"], bound_to(pod)) for rank, pod in enumerate(self.by_rank(pods))])
+
     def heddle_command(self, *arguments):
         """`kubectl heddle ...` as a person types it."""
         return subprocess.run([str(self.binaries / "kubectl-heddle"), *arguments], capture_output=True, text=True,

@@ -20,6 +20,13 @@ class MpiOperator(FrameworkTestCase):
     def host_of(self, pod):
         return pod["spec"].get("hostname") or pod["metadata"]["name"]
 
+    def assert_heddles_host_file(self, name, pods):
+        """Its own one, in the same order: each pod as others reach it, and its GPUs."""
+        made = self.plane.rest.get(path("configmaps", TEAM, f"{name}-heddle-ranks"))
+        addresses = [".".join(filter(None, (self.host_of(pod), pod["spec"].get("subdomain")))) for pod in self.by_rank(pods)]
+        self.assertEqual(made["data"]["hostfile"].splitlines(), [f"{address} slots=8" for address in addresses])
+        self.assert_in_the_file(name, pods)
+
     def succeeded(self, name):
         conditions = self.plane.rest.get(f"{JOBS}/{name}").get("status", {}).get("conditions", [])
         return any(one["type"] == "Succeeded" and one["status"] == "True" for one in conditions)
@@ -35,6 +42,7 @@ class MpiOperator(FrameworkTestCase):
         self.assertEqual((gang["spec"]["owner"]["kind"], gang["spec"]["pods"]), ("MPIJob", 8))
         self.assert_as_planned(gang, workers)
         self.assertEqual([self.host_of(pod) for pod in self.by_rank(workers)], self.hosts("nccl"))
+        self.assert_heddles_host_file("nccl", workers)
         self.assertEqual(self.explain("mpijob/nccl")["tpGroups"], 8)
         self.finish([launcher])
         self.wait_for(lambda: self.succeeded("nccl"), "the MPIJob to have succeeded")
@@ -48,3 +56,4 @@ class MpiOperator(FrameworkTestCase):
         self.assertEqual(gang["spec"]["pods"], 8)
         self.assert_as_planned(gang, pods)
         self.assertEqual([self.host_of(pod) for pod in self.by_rank(pods)], self.hosts("nccl-eight"))
+        self.assert_heddles_host_file("nccl-eight", pods)

@@ -52,9 +52,12 @@ class TrainingOperator(FrameworkTestCase):
         spec["elasticPolicy"]["nProcPerNode"] = 8
         spec["pytorchReplicaSpecs"]["Worker"]["replicas"] = 4
         self.apply(made)
-        first = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in self.placed(4, f"{KUBEFLOW}job-name=rubber")}
+        four = self.placed(4, f"{KUBEFLOW}job-name=rubber")
+        self.assert_in_the_file("rubber", four)
+        first = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in four}
         self.plane.rest.patch(f"{JOBS}/rubber", {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 6}}}})
         pods = self.by_rank(self.placed(6, f"{KUBEFLOW}job-name=rubber"))
         self.assertEqual([pod["metadata"]["name"] for pod in pods], [f"rubber-worker-{index}" for index in range(6)])
+        self.assert_in_the_file("rubber", pods)
         self.assertEqual({name: node for name, node in ((pod["metadata"]["name"], pod["spec"]["nodeName"]) for pod in pods)
                           if name in first}, first)

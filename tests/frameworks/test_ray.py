@@ -4,7 +4,6 @@ answer from its head: what their clusters are like is asked, and not how they en
 
 import copy
 
-from bed import path
 from bed.testing import bound_to
 from framework_case import FrameworkTestCase, example
 from scenario import TEAM
@@ -18,14 +17,6 @@ class KubeRay(FrameworkTestCase):
 
     def workers(self, cluster, count, but=()):
         return self.placed(count, f"ray.io/cluster={cluster},ray.io/node-type=worker", but)
-
-    def ranks_file(self, name):
-        made = self.plane.rest.find(path("configmaps", TEAM, f"{name}-heddle-ranks"))
-        return [line.split("\t") for line in made["data"]["ranks.tsv"].splitlines()[1:]] if made else []
-
-    def assert_in_the_file(self, name, pods):
-        self.assertEqual([(int(rank), pod, node) for rank, pod, node, _ in self.ranks_file(name)],
-                         [(rank, pod["metadata"]["name"], bound_to(pod)) for rank, pod in enumerate(self.by_rank(pods))])
 
     def cluster_of(self, kind, name):
         """The RayCluster that KubeRay made for it."""
