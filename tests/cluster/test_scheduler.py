@@ -151,25 +151,14 @@ class OnePair(GangCase):
             self.wait_gang(name, "Running")
             self.quota(pods=3)  # what is deleted cannot be made again
             victim = self.bound(name)[0]
-            self.plane.rest.delete(path("pods", TEAM, victim["metadata"]["name"]), gracePeriodSeconds=0)
-
-            def missed():
-                found = scenario.condition(self.gang(name), "Collected")
-                return found if found["status"] == "False" else None
-            since = self.heddle.wait_for(missed, "the Gang to miss a rank", 30)["lastTransitionTime"]
+            since = self.lose(name, victim)
             told = datetime.datetime.fromisoformat(since.replace("Z", "+00:00")).timestamp()
             self.assertLess(abs(time.time() - told), 60, "the condition has the time of its writer's host")
             self.assertEqual([one["since"] for one in self.gang(name)["status"]["missing"]], [since])
             self.with_clock(300)
             # Four nodes are free, and a fifth would be if ten minutes had passed, as the two clocks have it.
-            self.team_beside()
-            self.submit(indexed_job("five", 5, 8, annotations={"heddle.dev/parallelism": "tp=8,dp=5"}), "beside")
-
-            def refused():
-                gang = scenario.gang_of(self.plane, "beside", "five")
-                return gang and (gang.get("status") or {}).get("reason") == "NotEnoughFree"
-            self.heddle.wait_for(refused, "the larger gang to find too few nodes", 30)
-            self.plane.rest.delete(path("jobs", "beside", "five"), propagationPolicy="Background")
+            five = self.too_large_beside(5)
+            self.plane.rest.delete(path("jobs", "beside", five), propagationPolicy="Background")
             self.plane.rest.delete(f"/api/v1/namespaces/{TEAM}/resourcequotas/few")
             self.wait_bound(name, 4, timeout=120)
             self.assertIn(bound_to(victim), {bound_to(pod) for pod in self.bound(name)})
@@ -178,13 +167,6 @@ class OnePair(GangCase):
         finally:
             self.with_clock(0)
 
-    def team_beside(self):
-        """A namespace that the quota is not of."""
-        with contextlib.suppress(ApiError):  # another test's
-            self.plane.rest.create(path("namespaces"), {
-                "metadata": {"name": "beside", "labels": {"heddle.dev/scope": "enabled"}}})
-        self.plane.wait_for_account("beside", "default")
-
     def test_a_pod_of_no_gang_takes_no_gpu_that_is_kept_for_a_rank(self):
         self.team_beside()
         name = self.gang_job(pods=8, backoff_limit=9)  # every server
@@ -192,8 +174,7 @@ class OnePair(GangCase):
         self.quota(pods=7)  # what is deleted cannot be made again
         try:
             victim = self.bound(name)[0]
-            self.plane.rest.delete(path("pods", TEAM, victim["metadata"]["name"]), gracePeriodSeconds=0)
-            self.wait_bound(name, 7)
+            self.lose(name, victim)
             self.submit(indexed_job("notebook", 1, 1), "beside")
             said = self.wait_unschedulable("notebook", "beside")
             self.assertIn(f"its GPUs are reserved for gang {TEAM}/", said)
@@ -205,6 +186,55 @@ class OnePair(GangCase):
             with contextlib.suppress(ApiError):
                 self.plane.rest.delete(f"/api/v1/namespaces/{TEAM}/resourcequotas/few")
             self.plane.rest.delete(path("jobs", "beside", "notebook"), propagationPolicy="Background")
+
+    def test_a_slot_whose_pod_does_not_come_back_for_five_minutes_is_given_to_others(self):
+        name = self.gang_job(pods=4, backoff_limit=9)
+        self.wait_gang(name, "Running")
+        self.quota(pods=3)
+        five = None
+        try:
+            victim = self.bound(name)[0]
+            since = datetime.datetime.fromisoformat(self.lose(name, victim).replace("Z", "+00:00"))
+            five = self.too_large_beside(5)
+            # The Gang itself says since when, and nothing else does: so five minutes pass at once.
+            gang = self.gang(name)
+            rank, = [one["rank"] for one in gang["status"]["missing"]]
+            earlier = (since - datetime.timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self.plane.rest.patch(path("gangs", TEAM, gang["metadata"]["name"], "status"),
+                                  {"status": {"missing": [{"rank": rank, "since": earlier}]}})
+            scenario.wait_bound(self.plane, "beside", 5, five, timeout=60)
+            self.assertIn(bound_to(victim), {bound_to(pod) for pod in scenario.pods_of(self.plane, "beside", five)})
+            self.assertEqual(len(self.bound(name)), 3, "a pod that runs lost its place")
+        finally:
+            self.plane.rest.delete(f"/api/v1/namespaces/{TEAM}/resourcequotas/few")
+            if five:
+                scenario.remove(self.plane, "beside", five)
+
+    def lose(self, name, pod):
+        """A pod of that gang goes, and its Gang notes it; returns since when, as that says it."""
+        self.plane.rest.delete(path("pods", TEAM, pod["metadata"]["name"]), gracePeriodSeconds=0)
+
+        def missed():
+            found = scenario.condition(self.gang(name), "Collected")
+            return found if found["status"] == "False" else None
+        return self.heddle.wait_for(missed, "the Gang to miss a rank", 30)["lastTransitionTime"]
+
+    def team_beside(self):
+        """A namespace that the quota is not of."""
+        if not self.plane.rest.find(path("namespaces", name="beside")):
+            self.plane.create_namespace("beside", {"heddle.dev/scope": "enabled"})
+
+    def too_large_beside(self, pods):
+        """A gang of so many whole nodes in a namespace that has no quota, once it was told that too few are free."""
+        self.team_beside()
+        name = f"beside-{next(self.numbers)}"
+        self.submit(indexed_job(name, pods, 8, annotations={"heddle.dev/parallelism": f"tp=8,dp={pods}"}), "beside")
+
+        def refused():
+            gang = scenario.gang_of(self.plane, "beside", name)
+            return gang and (gang.get("status") or {}).get("reason") == "NotEnoughFree"
+        self.heddle.wait_for(refused, "the larger gang to find too few nodes", 30)
+        return name
 
     def assert_leads_by_its_scheduler(self):
         _, text = self.ask(self.heddle.extender_port, "GET", "/metrics")
