@@ -241,6 +241,62 @@ class OnePair(GangCase):
         self.assertIn("\nheddle_extender_leading 1\n", text)
 
 
+    # A pod that is let go and cannot be bound, though its slot is sound: by hand somebody else's came there in between.
+
+    @contextlib.contextmanager
+    def without_cpus(self, node):
+        """A pod of nobody's scheduler takes every CPU of that node."""
+        cpus = str(self.cluster.node(node).cpus)
+        where = path("pods", scenario.OTHERS, "hog")
+        self.plane.rest.create(path("pods", scenario.OTHERS), {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hog"},
+            "spec": {"nodeName": node, "containers": [
+                {"name": "hog", "image": "hog", "resources": {"requests": {"cpu": cpus}}}]}})
+        try:
+            yield
+        finally:
+            self.plane.rest.delete(where, gracePeriodSeconds=0)
+
+    def planned_nodes(self, name):
+        placed = self.wait_gang(name, "Planned")["status"]["placement"]
+        return [placed["nodeNames"][index] for index in placed["nodes"]]
+
+    def uids(self, name):
+        return {pod["metadata"]["uid"] for pod in scenario.pods_of(self.plane, TEAM, name)}
+
+    def test_a_pod_that_cannot_be_bound_moves_to_its_substitute_and_is_not_made_again(self):
+        with contextlib.ExitStack() as others:
+            with RefusedReleases(self.plane, "true"):
+                name = self.gang_job(pods=7)
+                planned = self.planned_nodes(name)
+                others.enter_context(self.without_cpus(planned[2]))
+            free, = {node.name for node in self.cluster.nodes} - set(planned)
+            before = self.uids(name)
+            self.wait_bound(name, 7, timeout=120)
+            self.assert_whole(name)
+            planned[2] = free
+            self.assertEqual(self.planned_nodes(name), planned)
+            self.assertEqual(self.uids(name), before)
+            self.assertTrue(any(f"rank 2 was moved to its substitute {free}" in line
+                                for line in self.gang(name)["status"]["explanation"]))
+
+    def test_a_pod_that_cannot_be_bound_and_has_no_substitute_is_told_and_bound_once_it_can(self):
+        with contextlib.ExitStack() as others:
+            with RefusedReleases(self.plane, "true"):
+                name = self.gang_job()
+                planned = self.planned_nodes(name)
+                others.enter_context(self.without_cpus(planned[2]))
+            status = self.wait_gang(name, "Degraded", timeout=120)["status"]
+            self.assertEqual(status["reason"], "Unschedulable")
+            self.assertIn(f"cannot start on {planned[2]}: ", status["message"])
+            self.assertIn("Insufficient cpu", status["message"])
+            self.assertIn("no substitute is left", status["message"])
+            self.assertEqual(len(self.bound(name)), 7)
+        self.wait_bound(name, 8)
+        self.assert_whole(name)
+        self.assertEqual(self.planned_nodes(name), planned)
+        self.assertEqual(scenario.condition(self.gang(name), "Degraded")["status"], "False")
+
     # The extender hangs, is away or talks nonsense: GPU pods wait, and nobody else does.
 
     def assert_others_are_placed(self, within):
