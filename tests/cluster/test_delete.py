@@ -29,19 +29,22 @@ class DeleteInTheMiddle(GangCase):
 
     @contextlib.contextmanager
     def collecting(self):
-        """Three of four pods can be made."""
+        """Three of four pods can be made, and the Gang quotes their controller."""
         self.plane.rest.create(QUOTAS, {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "3"}}})
         try:
             self.plane.wait_for(lambda: (self.plane.rest.get(f"{QUOTAS}/few").get("status") or {}).get("used"), "the quota to be counted")
             name = self.gang_job(pods=4)
 
-            def seen():
+            def quoted():
                 status = (self.gang(name) or {}).get("status") or {}
-                if status.get("progress", {}).get("seen") != 3:
+                if status.get("progress", {}).get("seen") != 3 or status.get("reason") != "FailedCreate":
                     raise AssertionError(status or "no Gang")
-                return True
-            self.heddle.wait_for(seen, f"three pods of {name} to be seen", 60)
-            self.assertEqual(scenario.condition(self.gang(name), "Collected")["status"], "False")
+                return status
+            # The Gang is looked at again half a minute after its last pod came.
+            status = self.heddle.wait_for(quoted, f"three pods of {name} to be seen, and why there is no fourth", 90)
+            self.assertIn("exceeded quota: few", status["message"])
+            collected = scenario.condition(self.gang(name), "Collected")
+            self.assertEqual((collected["status"], collected["reason"]), ("False", "FailedCreate"))
             yield name
         finally:
             self.plane.rest.delete(f"{QUOTAS}/few")
