@@ -1,6 +1,8 @@
 """Mode observe on a real control plane: the cluster's own scheduler places, Heddle prices it and touches no pod."""
 
 import json
+import math
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,11 @@ from bed.testing import BedTestCase, options
 from scenario import MAIN_JOB, STOCK, TEAM, TrainingJob
 
 EXTENDER = "system:serviceaccount:heddle-system:heddle-extender"
+
+
+def percent(part, whole):
+    """In whole per cent, a half counted up."""
+    return math.floor(100 * part / whole + 0.5)
 
 
 class ObserveTest(BedTestCase):
@@ -83,8 +90,14 @@ class ObserveTest(BedTestCase):
         printed = self.observe()
         self.assertEqual(printed.returncode, 0, printed.stderr)
         self.assertIn(f"team/{MAIN_JOB.name}", printed.stdout)
-        self.assertRegex(printed.stdout.splitlines()[-1],
-                         r"^last 2 jobs: \d+ % of DP edges crossed leaves; Heddle: \d+ %; predicted step \d+ % shorter$")
+        line = printed.stdout.splitlines()[-1]
+        self.assertRegex(line, r"^last 2 jobs: \d+ % of DP edges crossed leaves; Heddle: \d+ %; predicted step \d+ % shorter$")
+        totals = json.loads(self.observe("-o", "json").stdout)
+        theirs, ours = totals["cluster"], totals["heddle"]
+        self.assertEqual([int(word) for word in re.findall(r"(\d+) %", line)], [
+            percent(theirs["dpLeafCrossings"], theirs["dpEdges"]), percent(ours["dpLeafCrossings"], ours["dpEdges"]),
+            percent(theirs["stepMicros"] - ours["stepMicros"], theirs["stepMicros"])])
+        self.assertEqual(theirs["stepMicros"], sum(job["cluster"]["stepMicros"] for job in totals["jobs"]))
         as_json = json.loads(self.observe("-o", "json", "-n", TEAM).stdout)
         self.assertEqual((as_json["compared"], as_json["jobs"][0]["name"]), (1, MAIN_JOB.name))
         self.assertEqual(as_json["heddle"]["stepMicros"], heddle["stepMicros"])
