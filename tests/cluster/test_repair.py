@@ -1,11 +1,9 @@
 """What becomes of running gangs when nodes, NVLink domains, GPUs and rails fail, and of the nodes kept for that."""
 
 import itertools
-import sys
-import uuid
 
 import scenario
-from bed import REPOSITORY, path
+from bed import path
 from bed.clusters import h100, nvl72
 from bed.testing import bound_to, indexed_job
 from scenario import TEAM
@@ -72,28 +70,12 @@ class BreakingTestCase(HeddleTestCase):
         self.plane.rest.delete(where, gracePeriodSeconds=0)
 
     def break_node(self, node, **faults):
-        """Writes the node's machine anew, with these faults or none, as one that has booted since, and has its agent look.
-        What ended the use of a GPU is forgotten by a boot only."""
-        support = str(REPOSITORY / "tests" / "support")
-        if support not in sys.path:
-            sys.path.insert(0, support)
-        import machines  # The generator of the C++ tests' fixtures; not part of this package.
-        described = next(m for m in self.cluster.machines({node: faults})["nodes"] if m["name"] == node)
-        host = machines.Host(**described)
-        host.leaves = {str(key): value for key, value in host.leaves.items()}
-        host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
-        shape = machines.SHAPES[host.shape]()
-        folder = self.heddle.machines[node]
-        machines.write_host(host, shape, str(folder), str(folder.parent / ".common" / host.shape))
-        boot = folder / "proc/sys/kernel/random/boot_id"
-        boot.parent.mkdir(parents=True, exist_ok=True)
-        boot.write_text(f"{uuid.uuid4()}\n")
+        """Has its agent look at the node's machine with these faults or none."""
+        self.heddle.write_machine(self.cluster, node, **faults)
         self.heddle.restart(f"agent:{node}")
 
     def is_whole(self, node):
-        status = self.plane.rest.get(path("nodetopologies", name=node))["status"]
-        return all(gpu["health"] == "Healthy" for gpu in status["gpus"]) and \
-            all(port["state"] == "Active" for nic in status["nics"] if nic["role"] == "Compute" for port in nic["ports"])
+        return self.heddle.is_whole(node)
 
     def wait_moved(self, ranks, before, timeout=120.0):
         """Until these ranks have new pods on nodes; returns all pods."""

@@ -5,6 +5,7 @@ import json
 import socket
 import sys
 import time
+import uuid
 from pathlib import Path
 
 from .control_plane import REPOSITORY
@@ -113,13 +114,30 @@ class Heddle:
 
     def write_machines(self, cluster, faults=None):
         """A recorded machine for each node of the cluster; `faults` as in Cluster.machines."""
-        support = str(REPOSITORY / "tests" / "support")
-        if support not in sys.path:
-            sys.path.insert(0, support)
-        import machines  # The generator of the C++ tests' fixtures; not part of this package.
-        written = machines.write(cluster.machines(faults), str(self.plane.folder / "machines"))
+        written = _machines().write(cluster.machines(faults), str(self.plane.folder / "machines"))
         self.machines |= {node: Path(folder) for node, folder in written.items()}
         return self.machines
+
+    def write_machine(self, cluster, node, **faults):
+        """Writes the node's machine anew, with these faults or none, as one that has booted since: what ended the use of a
+        GPU is forgotten by a boot only. Its agent reads it when it starts again."""
+        machines = _machines()
+        described = next(m for m in cluster.machines({node: faults})["nodes"] if m["name"] == node)
+        host = machines.Host(**described)
+        host.leaves = {str(key): value for key, value in host.leaves.items()}
+        host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
+        shape = machines.SHAPES[host.shape]()
+        folder = self.machines[node]
+        machines.write_host(host, shape, str(folder), str(folder.parent / ".common" / host.shape))
+        boot = folder / "proc/sys/kernel/random/boot_id"
+        boot.parent.mkdir(parents=True, exist_ok=True)
+        boot.write_text(f"{uuid.uuid4()}\n")
+
+    def is_whole(self, node):
+        """Whether its agent publishes no fault of a GPU or of a compute NIC's port."""
+        status = self.plane.rest.get(path("nodetopologies", name=node))["status"]
+        return all(gpu["health"] == "Healthy" for gpu in status["gpus"]) and \
+            all(port["state"] == "Active" for nic in status["nics"] if nic["role"] == "Compute" for port in nic["ports"])
 
     def _daemon(self, name, program, arguments, host=None):
         # A host name of its own, as two pods have: kube-scheduler holds its Lease under it.
@@ -280,6 +298,15 @@ class Heddle:
 
     def resident_bytes(self):
         return {name: daemon.resident_bytes() for name, daemon in self.daemons.items() if daemon.running()}
+
+
+def _machines():
+    """The generator of the C++ tests' fixtures; not part of this package."""
+    support = str(REPOSITORY / "tests" / "support")
+    if support not in sys.path:
+        sys.path.insert(0, support)
+    import machines
+    return machines
 
 
 def _of(daemon, host):
