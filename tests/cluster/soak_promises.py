@@ -9,10 +9,11 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from bed import ApiError, path
+from bed import ApiError
 
 PREFIX = "heddle.dev/"
 GPU = "nvidia.com/gpu"
+DOMAIN_CLAIM = "heddle-compute-domain"  # what admission calls the claim of a pod that asks for a ComputeDomain
 WHOLE = (1 << 32) - 1
 NO_NODE = "-"  # the name under which a plan has the ranks without a slot
 GRACE = 15.0  # seconds: what one watch shows some time before another
@@ -44,6 +45,23 @@ def version_of(thing):
     return int(thing["metadata"]["resourceVersion"])
 
 
+def is_gated(pod):
+    """Behind our gate or anybody else's."""
+    return bool(pod["spec"].get("schedulingGates"))
+
+
+def settled_spec(pod):
+    """What nobody may change once the last gate is gone: all but the node."""
+    return {name: value for name, value in pod["spec"].items() if name not in ("nodeName", "schedulingGates")}
+
+
+def domain_of(pod):
+    """namespace/name of the ComputeDomain that it has a claim of; "" without one. The claim's template has its name."""
+    name = next((claim.get("resourceClaimTemplateName", "") for claim in pod["spec"].get("resourceClaims", [])
+                 if claim["name"] == DOMAIN_CLAIM), "")
+    return f"{pod['metadata'].get('namespace', '')}/{name}" if name else ""
+
+
 @dataclass
 class Claim:
     """What a pod was told and has."""
@@ -63,6 +81,9 @@ class Claim:
     def stands(self):
         """A pod that was bound elsewhere has given its planned place up."""
         return self.bound in ("", self.node)
+
+    def runs_at(self, node):
+        return self.told and self.live and self.bound != "" and self.bound == node
 
 
 def claim_of(pod):
@@ -99,15 +120,20 @@ def twice(pods, room):
 
 @dataclass
 class Promises:
-    """PlanBeforePod, NoOverlap and NoGpuTwice over every change of pods and Gangs. Two watches tell of them, neither
-    of which waits for the other, so what needs both is asked GRACE seconds later; the order of things is that of
-    their resourceVersions. Called from several threads."""
+    """PlanBeforePod, NoOverlap, NoGpuTwice, SpecStays and DomainBeforePod over every change of pods, Gangs and
+    ComputeDomains. A watch for each tells of them, none of which waits for another, so what needs two is asked GRACE
+    seconds later; the order of things is that of their resourceVersions. Called from several threads."""
 
     plans: dict = field(default_factory=lambda: collections.defaultdict(list))  # (uid, epoch): [(version or None, rows)]
     latest: dict = field(default_factory=dict)      # Gang UID: the rows that hold now
     gone: dict = field(default_factory=dict)        # UIDs of deleted Gangs: the version, None where nobody saw it
     claims: dict = field(default_factory=dict)      # by pod UID
     room: dict = field(default_factory=dict)        # as room_of() says it
+    specs: dict = field(default_factory=dict)       # by UID: of a Gang, and of a pod past all gates
+    committed: dict = field(default_factory=dict)   # Gang UID: (epoch, rows) of the plan that holds now
+    domains: dict = field(default_factory=dict)     # namespace/name: the version at which it was made, None where nobody saw it
+    with_domain: int = 0                            # pods past the gate that claim a ComputeDomain
+    moves: int = 0                                  # ranks that a later plan has on another node
     # (since, a function, a sentence): it answers "" = all is well, what is not, or None = not yet; the sentence is for
     # what stays without an answer.
     questions: list = field(default_factory=list)
@@ -117,17 +143,58 @@ class Promises:
 
     # What happens
 
-    def saw_gang(self, kind, gang, exact):
+    def saw_gang(self, kind, gang, exact, now):
         with self.lock:
             uid = gang["metadata"]["uid"]
             if kind == "DELETED":
                 self.gone[uid] = version_of(gang) if exact else None
-                self.latest.pop(uid, None)
+                for known in (self.latest, self.committed, self.specs):
+                    known.pop(uid, None)
                 return
+            self.keep_spec(uid, f"Gang {gang['metadata']['name']}", gang.get("spec"))
             placement = (gang.get("status") or {}).get("placement")
             self.latest[uid] = rows_of(placement) if placement else None
+            self.keep_plan(uid, gang["metadata"]["name"], placement, exact, now)
             if placement:
                 self.learn(uid, placement, version_of(gang) if exact else None)
+
+    def keep_spec(self, uid, title, spec):
+        """SpecStays. `spec` is None while it may still change."""
+        before = self.specs.get(uid)
+        if before is not None and spec is not None and spec != before:
+            names = sorted(name for name in before.keys() | spec.keys() if before.get(name) != spec.get(name))
+            self.broken.append(f"SpecStays: of {title} {', '.join(names)} changed")
+        self.specs[uid] = spec
+
+    def keep_plan(self, uid, name, placement, exact, now):
+        """SpecStays of plans: the rows of an epoch are what they were, epochs grow, and a later plan leaves those where
+        they are who run there: only a lost rank is repaired. A plan that was given up whole before a pod was let go is
+        followed by another first one; after a gap nobody knows whether it was."""
+        if not placement:
+            self.committed.pop(uid, None)
+            return
+        is_now = (placement["epoch"], rows_of(placement))
+        was = self.committed.get(uid)
+        self.committed[uid] = is_now
+        if was is None or was == is_now or not exact:
+            return
+        if is_now[0] < was[0]:
+            self.broken.append(f"SpecStays: Gang {name} has gone back from epoch {was[0]} to {is_now[0]}")
+        elif is_now[0] == was[0]:
+            self.broken.append(f"SpecStays: the plan of Gang {name} has changed within epoch {was[0]}")
+        moved = {rank for rank, (old, new) in enumerate(zip(was[1], is_now[1])) if old[0] and old[0] != new[0]}
+        self.moves += len(moved)
+        for pod_uid, claim in self.claims.items():
+            if claim.gang == uid and claim.rank in moved and claim.runs_at(was[1][claim.rank][0]):
+                self.questions.append((now, lambda one=pod_uid: self.left_alone(one), (
+                    f"SpecStays: epoch {is_now[0]} of Gang {name} has rank {claim.rank} on {is_now[1][claim.rank][0] or 'no node'}, "
+                    f"and {claim.name} runs on {claim.bound}")))
+
+    def saw_domain(self, kind, domain, exact, _now):
+        with self.lock:
+            meta = domain["metadata"]
+            version = version_of(domain) if exact and kind == "ADDED" else None
+            self.domains.setdefault(f"{meta['namespace']}/{meta['name']}", version)
 
     def learn(self, uid, placement, version):
         """A plan that was committed; `version` where it is known."""
@@ -143,7 +210,10 @@ class Promises:
             uid = pod["metadata"]["uid"]
             if kind == "DELETED":
                 self.claims.pop(uid, None)
+                self.specs.pop(uid, None)
                 return
+            self.keep_spec(uid, f"pod {pod['metadata']['name']}, which is past its gates,",
+                           None if is_gated(pod) else settled_spec(pod))
             before, claim = self.claims.get(uid), claim_of(pod)
             self.claims[uid] = claim
             fresh = before is None or not before.told
@@ -153,6 +223,10 @@ class Promises:
                 self.questions.append((now, lambda: self.plan_before(claim), (
                     f"PlanBeforePod: {claim.name} was told rank {claim.rank} on {claim.node} by epoch {claim.epoch} of Gang "
                     f"{claim.gang}, which says no such thing")))
+            if told_now and (domain := domain_of(pod)):
+                self.with_domain += fresh
+                self.questions.append((now, lambda: self.domain_before(domain, claim), (
+                    f"DomainBeforePod: {claim.name} is past the gate, and its ComputeDomain {domain} was never made")))
             if bound_now and (sentence := crowded(self.claims.values(), claim.bound, self.room)):
                 if exact:
                     self.broken.append(sentence)
@@ -188,6 +262,28 @@ class Promises:
                         f"and its Gang said so at {version}")
             return ""
         return None
+
+    def domain_before(self, domain, claim):
+        if domain not in self.domains:
+            return None
+        version = self.domains[domain]
+        if version is not None and version > claim.version:
+            return (f"DomainBeforePod: {claim.name} was past the gate at version {claim.version}, and its ComputeDomain "
+                    f"{domain} was made at {version}")
+        return ""
+
+    def left_alone(self, uid):
+        """A pod whose rank went elsewhere was leaving, as the other watch tells some time later, or has it back."""
+        claim = self.claims.get(uid)
+        rows = self.latest.get(claim.gang) if claim else None
+        if rows is None or not claim.runs_at(claim.bound):
+            return ""
+        return "" if claim.rank < len(rows) and rows[claim.rank][0] == claim.bound else None
+
+    def excuse(self, seconds):
+        """For so long nobody could be told anything: the API server was away."""
+        with self.lock:
+            self.questions = [(since + seconds, question, otherwise) for since, question, otherwise in self.questions]
 
     def overlapped(self, mine, other):
         """A write that was under way when somebody deleted its Gang may land as late as it likes."""
@@ -327,7 +423,11 @@ def hot(tail, most, each):
             if counts[user] > most[user] + each * tail.changed[minute]]
 
 
-def follow(plane, promises, namespace):
-    """Watches that tell `promises` of everything."""
-    return [Follow(plane, path("pods", namespace), lambda kind, pod, exact: promises.saw_pod(kind, pod, exact, time.monotonic())),
-            Follow(plane, path("gangs", namespace), promises.saw_gang)]
+def follow(plane, where, *see):
+    """A watch of a resource in all namespaces, one for all of them: the order of its events is then that of what happened.
+    It tells each of `see` (kind, thing, exact, now)."""
+    def tell(kind, thing, exact):
+        now = time.monotonic()
+        for one in see:
+            one(kind, thing, exact, now)
+    return Follow(plane, where, tell)

@@ -40,7 +40,7 @@ class PromisesTest(unittest.TestCase):
         self.promises = Promises(room=room_of(NODES))
 
     def plan(self, uid, version, *rows, epoch=1):
-        self.promises.saw_gang("MODIFIED", gang(uid, version, rows, epoch), True)
+        self.promises.saw_gang("MODIFIED", gang(uid, version, rows, epoch), True, 0.0)
 
     def see(self, *pods, kind="MODIFIED"):
         for one in pods:
@@ -94,12 +94,12 @@ class PromisesTest(unittest.TestCase):
 
     def test_what_a_deleted_gang_told_late_is_void(self):
         self.two_on_one_gpu()
-        self.promises.saw_gang("DELETED", gang("b", 8, [("n0", 0x0f)]), True)
+        self.promises.saw_gang("DELETED", gang("b", 8, [("n0", 0x0f)]), True, 0.0)
         self.assertEqual(self.rules(), [])
 
     def test_a_gang_that_is_deleted_later_is_no_excuse(self):
         self.two_on_one_gpu()
-        self.promises.saw_gang("DELETED", gang("b", 12, [("n0", 0x0f)]), True)
+        self.promises.saw_gang("DELETED", gang("b", 12, [("n0", 0x0f)]), True, 0.0)
         self.assertEqual(self.rules(), ["NoOverlap"])
 
     def test_a_pod_that_leaves_is_in_nobodys_way(self):
@@ -151,6 +151,110 @@ class PromisesTest(unittest.TestCase):
         self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"))
         self.plan("a", 9, ("n1", 0x0f), epoch=2)
         self.assertEqual(len(self.promises.misplaced()), 1)
+
+
+    # SpecStays
+
+    def test_a_pod_past_its_gates_gets_a_node_and_nothing_else_changes(self):
+        gated, free = pod("a-0", 7, "a", "n0", "0,1"), pod("a-0", 8, "a", "n0", "0,1")
+        self.plan("a", 5, ("n0", 0x03))
+        gated["spec"] |= {"schedulingGates": [{"name": "other.dev/queue"}]}
+        free["spec"]["nodeSelector"] = {"disk": "fast"}
+        bound = pod("a-0", 9, "a", "n0", "0,1", bound="n0")
+        bound["spec"]["nodeSelector"] = {"disk": "fast"}
+        self.see(gated, free, bound)
+        self.assertEqual(self.rules(), [], "behind a gate it may be narrowed")
+        self.see(pod("a-0", 10, "a", "n0", "0,1", bound="n0"))
+        self.assertEqual(self.promises.answer(1.0), ["SpecStays: of pod a-0, which is past its gates, nodeSelector changed"])
+
+    def test_the_next_pod_of_a_name_may_be_another(self):
+        self.see(of_no_gang("one", 5, 4, "n0"))
+        self.see(of_no_gang("one", 6, 4, "n0"), kind="DELETED")
+        self.see(of_no_gang("one", 7, 2, "n0"))
+        self.assertEqual(self.rules(), [])
+
+    def test_the_spec_of_a_gang_changes(self):
+        for version, pods in ((5, 2), (6, 2), (7, 4)):
+            self.promises.saw_gang("MODIFIED", gang("a", version, [("n0", 1)]) | {"spec": {"pods": pods, "gpusPerPod": 1}}, True, 0.0)
+            self.assertEqual(self.promises.answer(1.0), [] if pods == 2 else ["SpecStays: of Gang a pods changed"])
+
+    def test_a_plan_that_changes_within_its_epoch(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.plan("a", 6, ("n0", 0x0f))
+        self.assertEqual(self.rules(), [])
+        self.plan("a", 7, ("n1", 0x0f))
+        self.assertEqual(self.promises.answer(1.0), ["SpecStays: the plan of Gang a has changed within epoch 1"])
+
+    def test_a_plan_whose_epoch_goes_back(self):
+        self.plan("a", 5, ("n0", 0x0f), epoch=2)
+        self.plan("a", 6, ("n0", 0x0f), epoch=1)
+        self.assertEqual(self.promises.answer(1.0), ["SpecStays: Gang a has gone back from epoch 2 to 1"])
+
+    def test_a_plan_that_was_given_up_is_followed_by_another_first_one(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.promises.saw_gang("MODIFIED", {"metadata": {"uid": "a", "name": "a", "resourceVersion": "6"}, "status": {}}, True, 0.0)
+        self.plan("a", 7, ("n1", 0x0f))
+        self.assertEqual(self.rules(), [])
+
+    def test_after_a_gap_nobody_knows_whether_a_plan_was_given_up(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.promises.saw_gang("MODIFIED", gang("a", 9, [("n1", 0x0f)]), False, 0.0)
+        self.assertEqual(self.rules(), [])
+
+    def move_a_rank(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"))
+        self.plan("a", 9, ("n1", 0x0f), epoch=2)
+        self.assertEqual(self.promises.moves, 1)
+        self.assertEqual(self.promises.answer(1.0), [], "the other watch may be behind")
+
+    def test_a_rank_that_runs_is_planned_elsewhere(self):
+        self.move_a_rank()
+        self.assertEqual(self.promises.answer(GRACE + 1), ["SpecStays: epoch 2 of Gang a has rank 0 on n1, and a-0 runs on n0"])
+
+    def test_a_rank_whose_pod_has_left_is_repaired(self):
+        self.move_a_rank()
+        self.see(pod("a-0", 8, "a", "n0", "0,1,2,3", bound="n0", deletionTimestamp="2026-01-02T03:04:05Z"))
+        self.assertEqual(self.rules(), [])
+
+    def test_while_the_api_server_is_away_nobody_can_be_told(self):
+        self.move_a_rank()
+        self.promises.excuse(20.0)
+        self.assertEqual(self.promises.answer(GRACE + 1), [])
+        self.assertEqual(len(self.promises.answer(GRACE + 21)), 1)
+
+    # DomainBeforePod
+
+    def claims_a_channel(self, version):
+        one = pod("a-0", version, "a", "n0", "0,1", namespace="team")
+        one["spec"]["resourceClaims"] = [{"name": "heddle-compute-domain", "resourceClaimTemplateName": "a-1-heddle"}]
+        self.plan("a", 2, ("n0", 0x03))
+        self.see(one)
+        self.assertEqual(self.promises.with_domain, 1)
+
+    def make_domain(self, version, exact=True):
+        self.promises.saw_domain("ADDED", {"metadata": {"namespace": "team", "name": "a-1-heddle", "resourceVersion": str(version)}},
+                                 exact, 0.0)
+
+    def test_a_pod_past_the_gate_whose_compute_domain_is_there(self):
+        self.claims_a_channel(7)
+        self.assertEqual(self.promises.answer(1.0), [], "the other watch may be behind")
+        self.make_domain(5)
+        self.assertEqual(self.rules(), [])
+
+    def test_a_pod_past_the_gate_whose_compute_domain_was_never_made(self):
+        self.claims_a_channel(7)
+        self.assertEqual(self.rules(), ["DomainBeforePod"])
+
+    def test_a_pod_past_the_gate_whose_compute_domain_came_after_it(self):
+        self.claims_a_channel(7)
+        self.make_domain(9)
+        self.assertEqual(self.rules(), ["DomainBeforePod"])
+
+    def test_a_compute_domain_that_came_in_a_gap_may_have_been_there(self):
+        self.claims_a_channel(7)
+        self.make_domain(9, exact=False)
+        self.assertEqual(self.rules(), [])
 
 
 class TwiceTest(unittest.TestCase):
