@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <map>
 #include <sstream>
 
+#include "base/cut_utf8.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/compute_domain.h"
@@ -131,6 +133,29 @@ bool HasOurGate(const kube::Json& pod) {
   });
 }
 
+// A kubelet that does not admit a pod has it fail with a reason. A program that ends badly leaves none, and what ends a
+// pod that runs (Evicted, DeadlineExceeded) is none of these. The message of a kubelet's rejectPod tells a refusal
+// whatever its reason; the reasons (kubernetes/pkg/kubelet/lifecycle/predicate.go and cm) are for one that words it
+// otherwise.
+std::string NotAdmitted(const kube::Json& pod) {
+  constexpr std::string_view kRejected = "Pod was rejected: ";
+  constexpr std::string_view kOutOf = "OutOf";  // OutOfcpu, OutOfpods, OutOfnvidia.com/gpu
+  constexpr std::array<std::string_view, 7> kReasons{
+      "UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "NodeName", "NodePorts",
+      "TaintToleration",          "InvalidNodeInfo"};
+  // Bytes of the message: the sentence around it has to fit in a condition.
+  constexpr std::size_t kWords = 200;
+  const std::string reason = kube::StringAt(pod, {"status", "reason"});
+  std::string message = kube::StringAt(pod, {"status", "message"});
+  const bool rejected = message.starts_with(kRejected);
+  const bool known =
+      reason.starts_with(kOutOf) || std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
+  if (reason.empty() || !(rejected || known)) return "";
+  if (rejected) message.erase(0, kRejected.size());
+  if (message.size() > kWords) message = base::CutUtf8(message, kWords) + "…";
+  return message.empty() ? reason : reason + ": " + message;
+}
+
 void Keep(kube::Json& from, kube::Json& to, std::initializer_list<const char*> names) {
   if (!from.is_object()) return;
   for (const char* name : names) {
@@ -224,6 +249,7 @@ PodFacts ReadPod(const kube::Json& pod) {
   const std::string phase = kube::StringAt(pod, {"status", "phase"});
   facts.succeeded = phase == "Succeeded";
   facts.finished = facts.succeeded || phase == "Failed";
+  if (phase == "Failed") facts.not_admitted = NotAdmitted(pod);
   facts.gated = HasOurGate(pod);
   facts.queue_gate = QueueGate(pod);
   if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled");
@@ -294,6 +320,8 @@ kube::Json SlimPod(kube::Json pod) {
     if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);
   }
   Keep(status, slim["status"], {"phase", "startTime"});
+  if (kube::StringAt(slim, {"status", "phase"}) == "Failed")
+    Keep(status, slim["status"], {"reason", "message"});
   if (!conditions.empty()) slim["status"]["conditions"] = std::move(conditions);
   return slim;
 }

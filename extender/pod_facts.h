@@ -55,6 +55,9 @@ struct PodFacts {
   std::string queue_gate;  // Kueue's, while it has not admitted the pod; empty = none
   std::optional<base::WallTime> unschedulable_since;  // the scheduler tried and found no place
   std::string unschedulable_why;                      // in its words
+  // Of a failed pod that the kubelet of its node did not admit: why, "UnexpectedAdmissionError: Allocate failed due to
+  // …", cut. Empty = admitted, also where it failed later, or not looked at yet.
+  std::string not_admitted;
   std::optional<PodPlan> plan;
   PodDemand demand;
   friend bool operator==(const PodFacts&, const PodFacts&) = default;

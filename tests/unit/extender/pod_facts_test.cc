@@ -84,6 +84,41 @@ TEST(SlimPod, MissesNothingOfWhatIsNotEvenRead) {
   EXPECT_TRUE(MeetsByC10d(SlimPod(read)));
 }
 
+// As a kubelet or the Job controller leaves it.
+kube::Json Failed(const std::string& reason, const std::string& message) {
+  kube::Json pod = WholePod();
+  pod["status"]["phase"] = "Failed";
+  if (!reason.empty()) pod["status"]["reason"] = reason;
+  if (!message.empty()) pod["status"]["message"] = message;
+  return pod;
+}
+
+TEST(ReadPod, TellsAPodThatItsKubeletDidNotAdmitFromOneThatFailedLater) {
+  const auto why = [](const std::string& reason, const std::string& message) {
+    return ReadPod(SlimPod(Failed(reason, message))).not_admitted;
+  };
+  EXPECT_EQ(why("UnexpectedAdmissionError", "Pod was rejected: Allocate failed"),
+            "UnexpectedAdmissionError: Allocate failed");
+  EXPECT_EQ(why("OutOfnvidia.com/gpu", "Node didn't have enough resource"),
+            "OutOfnvidia.com/gpu: Node didn't have enough resource");
+  EXPECT_EQ(why("NodePorts", ""), "NodePorts");
+  EXPECT_EQ(why("SomethingNew", "Pod was rejected: no"), "SomethingNew: no");
+  EXPECT_EQ(why("", ""), "") << "a program that ended badly";
+  EXPECT_EQ(why("", "Pod was rejected: no"), "");
+  EXPECT_EQ(why("Evicted", "The node was low on resource: memory."), "");
+  EXPECT_EQ(why("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"), "");
+  kube::Json runs = Failed("NodeAffinity", "");
+  runs["status"]["phase"] = "Running";
+  EXPECT_EQ(ReadPod(runs).not_admitted, "");
+}
+
+TEST(ReadPod, CutsWhatAKubeletSays) {
+  const std::string why =
+      ReadPod(Failed("TopologyAffinityError", "Pod was rejected: " + std::string(5000, 'x'))).not_admitted;
+  EXPECT_LT(why.size(), 300u);
+  EXPECT_EQ(why.substr(0, 24), "TopologyAffinityError: x");
+}
+
 TEST(SlimPod, TakesGarbageForWhatItIs) {
   for (const char* text :
        {R"({})", R"({"spec":7,"status":[]})", R"({"spec":{"volumes":{"a":1}},"metadata":null})",
