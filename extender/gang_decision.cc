@@ -343,7 +343,7 @@ constexpr Rule kRules[] = {
     ReplaceBrokenPlan,    // Planned or later: somebody edited the plan → Planned anew
     ReplanBeforeRelease,  // Planned: the snapshot changed under it → Planned anew
     FollowBinding,        // a pod was bound elsewhere: the slot follows
-    RepairLostRanks,      // a rank's slot is gone → Repairing
+    RepairLostRanks,      // a rank's slot is gone, or its node refuses the rank's pods → Repairing
     LeaveDegradedRails,   // a remade pod whose gang is faster with another slot → Repairing
     ReleaseRanks,         // Planned → Released; Running: a remade pod → its rank's slot at once
     TrySubstitutes,  // Released: a pod cannot start although its slot is sound → a substitute, or Degraded

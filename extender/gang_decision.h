@@ -50,6 +50,7 @@ struct NeedsPlan {
 struct RepairRanks {
   std::vector<int> lost;
   std::string why;
+  BarredNodes barred;  // of the lost ranks
 };
 struct PodPatch {
   kube::ObjectKey pod;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,9 @@ struct GangMembers {
   bool HasPastTheGate() const;       // a live pod that was let go
   bool Preempts() const;             // no pod of it says preemptionPolicy: Never
 };
+
+// Nodes that a rank is not to be given, by rank.
+using BarredNodes = std::map<int, std::set<std::string>>;
 
 // `owner` is what made the pods, null when it does not exist. Only pods of this gang may be in `pods`. Pods
 // whose numbers are missing, doubled or out of range are seated in the order of their names, as are those that

@@ -11,6 +11,7 @@
 #include "extender/gang_status.h"
 #include "extender/node_constraints.h"
 #include "extender/planning.h"
+#include "extender/refused_pods.h"
 #include "extender/slot_faults.h"
 
 namespace heddle::extender {
@@ -135,17 +136,21 @@ std::optional<Action> FollowBinding(const GangInput& input) {
 
 std::optional<Action> RepairLostRanks(const GangInput& input) {
   const auto rows = Rows(input);
+  const RefusedPods refused(input);
   RepairRanks repair;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
     auto trouble = SlotTrouble(input, rows[i], WasTold(rank->facts, rows[i]));
     if (!trouble) trouble = PodTrouble(input, *rank, rows[i]);
+    // Its next pod waits at the gate: let go, it would be refused there, too, until the owner gives up.
+    if (!trouble && rank->facts.gated) trouble = refused.Trouble(int(i), rows[i].node);
     if (!trouble) continue;
     if (repair.lost.empty()) repair.why = "rank " + std::to_string(i) + ": " + *trouble;
     repair.lost.push_back(int(i));
   }
   if (repair.lost.empty()) return std::nullopt;
+  repair.barred = refused.Barred(repair.lost);
   return repair;
 }
 
@@ -163,7 +168,8 @@ std::optional<Action> LeaveDegradedRails(const GangInput& input) {
     if (why.empty()) why = one.sentence;
   }
   if (slow.empty()) return std::nullopt;
-  auto faster = FindFasterSlots(input.snapshot, input.members, Rows(input), slow);
+  auto faster =
+      FindFasterSlots(input.snapshot, input.members, Rows(input), slow, RefusedPods(input).Barred(slow));
   if (!faster) return std::nullopt;
   const std::size_t moved = faster->moved.size();
   const std::string sentence = fmt::format(
@@ -239,6 +245,7 @@ std::optional<Action> TrySubstitutes(const GangInput& input) {
   const auto planned = input.gang->status.planned_at;
   if (planned && input.now - *planned < kPatience) return std::nullopt;
   auto rows = Rows(input);
+  const RefusedPods refused(input);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !Stuck(input, rank->facts)) continue;
@@ -247,7 +254,7 @@ std::optional<Action> TrySubstitutes(const GangInput& input) {
     while (!row.substitutes.empty()) {
       crds::PlacedPod next{
           row.substitutes.front(), row.gpus, {row.substitutes.begin() + 1, row.substitutes.end()}};
-      if (!IsFree(input, rows, next)) {
+      if (!IsFree(input, rows, next) || refused.Trouble(int(i), next.node)) {
         row.substitutes.erase(row.substitutes.begin());
         continue;
       }

@@ -98,7 +98,7 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
                                     const std::stop_token& stop) {
   const GangInput input = look.Input(clock_.WallNow());
   PlanAnswer answer = RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement),
-                                    repair.lost, {});
+                                    repair.lost, {}, repair.barred);
   const bool one = repair.lost.size() == 1;
   const std::string ranks = base::Counted(repair.lost.size(), "rank") +
                             (one ? " lost its slot (" : " lost their slots (") + repair.why + ")";
@@ -111,10 +111,11 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
     queue_.Add(look.members.key.ToString());
     return {};
   }
-  const auto refusal = ForARepair(std::get<placement::Refusal>(std::move(answer)), input);
+  const auto refusal = ForARepair(std::get<placement::Refusal>(std::move(answer)), input, repair.barred);
   const std::string reason(placement::RefusalReasonName(refusal.reason));
   const std::string trouble = ranks + ": " + refusal.sentence;
   std::string choice =
+      std::string(repair.barred.empty() ? "" : "mend the node and delete the pods that it refused, ") +
       "delete the owner, free a node of the same domain, or have lost ranks answered by a restart of all: "
       "heddle.dev/on-degraded: restart";
   if (look.members.restart_on_degraded) {

@@ -91,7 +91,7 @@ std::optional<InputRefusal> NodesLost(const GangInput& input) {
           ", then its rank gets another node. Sooner, " + OffCommand(name)};
 }
 
-placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input) {
+placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input, const BarredNodes& barred) {
   using placement::RefusalReason;
   // Where its other ranks are: there the lost ones have to go.
   std::set<std::pair<const FabricView*, topology::UnitId>> units;
@@ -100,22 +100,26 @@ placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input
     const FabricView* view = input.snapshot.FindNode(row.node, id);
     if (view != nullptr) units.emplace(view, view->fabric->nodes[std::size_t(id)].unit);
   }
+  std::set<std::string> refusing;
+  for (const auto& [rank, nodes] : barred) refusing.insert(nodes.begin(), nodes.end());
   constexpr std::size_t kShown = 4;
   std::string out;
   std::size_t count = 0;
   for (const FabricView& view : input.snapshot.fabrics) {
     for (std::size_t i = 0; i < view.state.nodes().size(); ++i) {
       const topology::FabricNode& node = view.fabric->nodes[i];
-      if (view.state.nodes()[i].unusable.empty() || !units.contains({&view, node.unit}) || count++ >= kShown)
-        continue;
-      out += (out.empty() ? "" : ", ") + node.node.name + " " + view.state.nodes()[i].unusable;
+      std::string why = view.state.nodes()[i].unusable;
+      if (why.empty() && refusing.contains(node.node.name)) why = "RefusesPods";
+      if (why.empty() || !units.contains({&view, node.unit}) || count++ >= kShown) continue;
+      out += (out.empty() ? "" : ", ") + node.node.name + " " + why;
     }
   }
   if (count == 0) return refusal;
   const std::string beside = "; out of use beside its other ranks: ";
   if (count > kShown) out += " and " + base::Counted(count - kShown, "other");
+  const bool all_closed = refusal.reason == RefusalReason::kNoAllowedNode && !refusing.empty();
   if (refusal.reason != RefusalReason::kTooLargeForFabric &&
-      refusal.reason != RefusalReason::kTooLargeForDomain) {
+      refusal.reason != RefusalReason::kTooLargeForDomain && !all_closed) {
     refusal.sentence += beside + out;
     return refusal;
   }

@@ -14,9 +14,10 @@ namespace heddle::extender {
 // stands on a node that is NotReady.
 std::optional<InputRefusal> NodesLost(const GangInput& input);
 
-// The planner's words for a gang that found its place before: the nodes beside its ranks that are out of use are named,
-// and what is called too large for the fabric now is so because of them. Requires: the gang has a placement.
-placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input);
+// The planner's words for a gang that found its place before: the nodes beside its ranks that are out of use, or barred
+// to the lost ones, are named, and what is called too large for the fabric now is so because of them; or without a node
+// that the pods allow, because of the barred. Requires: the gang has a placement.
+placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input, const BarredNodes& barred);
 
 // Whether one of the plan's nodes is among them.
 bool StandsOn(const crds::Gang& gang, const std::set<std::string>& nodes);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "crds/gpu_indexes.h"
 #include "extender/compute_domain.h"
@@ -32,8 +34,8 @@ placement::Remainder LeftOf(const GangMembers& members) {
 class RequestBuilder {
  public:
   RequestBuilder(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-                 const std::set<std::string>& kept)
-      : snapshot_(snapshot), view_(view), members_(members), kept_(kept) {}
+                 const std::set<std::string>& kept, BarredNodes barred = {})
+      : snapshot_(snapshot), view_(view), members_(members), kept_(kept), barred_(std::move(barred)) {}
 
   // The planner knows a resource that is short; what to do about it depends on what it is.
   placement::Refusal Refused(placement::Refusal refusal) const {
@@ -64,17 +66,20 @@ class RequestBuilder {
     request_.spares = snapshot_.spares;
     for (const std::int32_t pod : left.pods) {
       const auto& rank = members_.ranks[std::size_t(pod)];
-      request_.pods.push_back(rank ? Pod(*rank) : Finished());
+      const auto barred = barred_.find(pod);
+      request_.pods.push_back(rank ? Pod(*rank, barred == barred_.end() ? nullptr : &barred->second)
+                                   : Finished());
     }
     return std::move(request_);
   }
 
  private:
-  placement::PodRequest Pod(const Member& member) {
+  // `barred`: null = none.
+  placement::PodRequest Pod(const Member& member, const std::set<std::string>* barred) {
     placement::PodRequest pod;
     pod.gpus = member.facts.demand.gpus;
     pod.resources = member.facts.demand.resources;
-    pod.allowed = Allowed(*member.pod);
+    pod.allowed = Allowed(*member.pod, barred == nullptr ? std::set<std::string>{} : *barred);
     Fix(member.facts, pod);
     return pod;
   }
@@ -82,10 +87,10 @@ class RequestBuilder {
   // A rank without a pod among others of its group needs a place in the arithmetic only.
   placement::PodRequest Finished() const { return {.gpus = members_.spec.gpus_per_pod}; }
 
-  std::uint32_t Allowed(const kube::Json& pod) {
+  std::uint32_t Allowed(const kube::Json& pod, const std::set<std::string>& barred) {
     const PodConstraints constraints(pod);
     const bool channel = !ClaimedComputeDomain(pod).empty();
-    const auto [known, fresh] = lists_.emplace(std::pair(channel, constraints.fingerprint()),
+    const auto [known, fresh] = lists_.emplace(std::tuple(channel, constraints.fingerprint(), barred),
                                                std::uint32_t(request_.allowed_nodes.size()));
     if (!fresh) return known->second;
     std::vector<NodeId> nodes;
@@ -94,6 +99,7 @@ class RequestBuilder {
       const topology::Node& topology = view_.fabric->nodes[std::size_t(id)].node;
       const auto node = snapshot_.nodes.find(topology.name);
       if (node == snapshot_.nodes.end() || kept_.contains(topology.name)) continue;
+      if (barred.contains(topology.name)) continue;
       if (node->second->gpu_resource != members_.spec.gpu_resource) continue;
       if (!constraints.Admit(*node->second)) continue;
       if (channel && !HasImexChannel(topology)) {
@@ -145,8 +151,10 @@ class RequestBuilder {
   const FabricView& view_;
   const GangMembers& members_;
   const std::set<std::string>& kept_;
+  const BarredNodes barred_;
   placement::GangRequest request_;
-  std::map<std::pair<bool, std::string>, std::uint32_t> lists_;
+  // By channel, fingerprint and barred nodes.
+  std::map<std::tuple<bool, std::string, std::set<std::string>>, std::uint32_t> lists_;
   int without_channels_ = 0;  // nodes that are left out for that alone
 };
 
@@ -281,11 +289,12 @@ namespace {
 class Standing {
  public:
   Standing(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-           const std::vector<crds::PlacedPod>& current, const std::set<std::string>& kept)
+           const std::vector<crds::PlacedPod>& current, const std::set<std::string>& kept,
+           const BarredNodes& barred)
       : view_(view),
         current_(current),
         left_(LeftOf(members).pods),
-        builder_(snapshot, view, members, kept),
+        builder_(snapshot, view, members, kept, barred),
         request_(builder_.Build()),
         state_(view.state) {
     request_.spares = 0;  // this is what they are for, also where every rank is lost
@@ -358,7 +367,7 @@ std::int64_t More(std::int64_t micros) {
 
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
-                         const std::set<std::string>& kept) {
+                         const std::set<std::string>& kept, const BarredNodes& barred) {
   const FabricView* view = FabricUnder(snapshot, current);
   const bool slots =
       std::any_of(current.begin(), current.end(), [](const auto& row) { return row.has_slot(); });
@@ -369,16 +378,16 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
         {}};
   }
   if (view == nullptr) return NoFabric(snapshot);
-  return Standing(snapshot, *view, members, current, kept).Move(lost);
+  return Standing(snapshot, *view, members, current, kept, barred).Move(lost);
 }
 
 std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMembers& members,
                                           const std::vector<crds::PlacedPod>& current,
-                                          const std::vector<int>& slow) {
+                                          const std::vector<int>& slow, const BarredNodes& barred) {
   constexpr std::size_t kMostTrials = 8;  // each is a planning
   const FabricView* view = FabricUnder(snapshot, current);
   if (view == nullptr || slow.empty()) return std::nullopt;
-  Standing standing(snapshot, *view, members, current, {});
+  Standing standing(snapshot, *view, members, current, {}, barred);
   const auto now = standing.Price();
   if (!now) return std::nullopt;
   const auto move = [&](std::vector<int> ranks, std::int64_t limit) -> std::optional<FasterGang> {

@@ -39,10 +39,10 @@ std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& sn
                                                               const GangMembers& members,
                                                               const std::vector<crds::PlacedPod>& rows);
 
-// New slots for `lost` ranks only; the others keep theirs.
+// New slots for `lost` ranks only, none of them on a node that is barred to the rank; the others keep theirs.
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
-                         const std::set<std::string>& kept);
+                         const std::set<std::string>& kept, const BarredNodes& barred = {});
 
 // The same for `slow` ranks, whose slots can be used: only where that shortens the predicted step by more than one part
 // in a hundred, and for no more of them than that takes. Nothing where they do as well in the slots that they have.
@@ -53,7 +53,7 @@ struct FasterGang {
 };
 std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMembers& members,
                                           const std::vector<crds::PlacedPod>& current,
-                                          const std::vector<int>& slow);
+                                          const std::vector<int>& slow, const BarredNodes& barred = {});
 
 // The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with
 // the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that

@@ -51,7 +51,8 @@ class BreakingTestCase(HeddleTestCase):
 
     def by_rank(self, name=None):
         pods = scenario.pods_of(self.plane, TEAM, name or self.name)
-        return {int(pod["metadata"]["labels"][INDEX]): pod for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+        return {int(pod["metadata"]["labels"][INDEX]): pod for pod in pods
+                if "deletionTimestamp" not in pod["metadata"] and pod["status"].get("phase") != "Failed"}
 
     @staticmethod
     def places(pods):
@@ -141,6 +142,28 @@ class RepairTest(BreakingTestCase):
                          {r: p for r, p in self.places(before).items() if r != 2}, "others were moved, too")
         self.wait_gang(self.name, "Running")
         self.assert_no_gpu_twice()
+
+    def refuse(self, pod):
+        """What a kubelet writes of a pod that it does not admit. No stage of KWOK's takes on a pod that failed."""
+        self.plane.rest.patch(path("pods", TEAM, pod["metadata"]["name"], "status"), {"status": {
+            "phase": "Failed", "reason": "UnexpectedAdmissionError",
+            "message": "Pod was rejected: Allocate failed due to no healthy devices present"}})
+
+    def test_a_rank_whose_pods_a_kubelet_refuses_twice_goes_to_the_spare_of_its_rack(self):
+        before = self.start_gang(TRAYS - 1)
+        node = bound_to(before[2])
+        self.refuse(before[2])
+        second = self.wait_moved([2], before)
+        self.assertEqual(bound_to(second[2]), node, "one refusal may be a race")
+        self.refuse(second[2])
+        after = self.wait_moved([2], second)
+        self.assertNotIn(bound_to(after[2]), {bound_to(pod) for pod in before.values()})
+        self.assertEqual(self.racks(after), self.racks(before))
+        self.assertEqual({r: p for r, p in self.places(after).items() if r != 2},
+                         {r: p for r, p in self.places(before).items() if r != 2}, "others were moved, too")
+        self.wait_gang(self.name, "Running")
+        said = [event["message"] for event in self.plane.rest.list(path("events", TEAM)) if event["reason"] == "Repairing"]
+        self.assertTrue(any(f"the kubelet of {node} refused 2 pods of it" in text for text in said), said)
 
     def test_a_deleted_node_costs_one_rank_its_place(self):
         before = self.start_gang(TRAYS - 1)

@@ -532,6 +532,25 @@ TEST(GangDecision, IsDegradedWithTheSchedulersWordsWhenNoSubstituteIsLeft) {
   scene.Expect<Nothing>();
 }
 
+// Its failed pods still stand. They are of a time when the rank's slot was there.
+TEST(GangDecision, TriesNoSubstituteWhoseKubeletRefusedPodsOfTheRank) {
+  Scene scene = StuckScene();
+  for (const char* name : {"first", "second"}) {
+    Json pod = scene.pods[0];
+    pod["metadata"]["name"] = name;
+    pod["metadata"]["uid"] = name;
+    pod["metadata"]["annotations"]["heddle.dev/node"] = scene.names[2];
+    pod["spec"]["nodeName"] = scene.names[2];
+    pod["status"] = {{"phase", "Failed"},
+                     {"reason", "OutOfpods"},
+                     {"startTime", base::FormatTime(kNow - std::chrono::minutes(1))}};
+    scene.pods.push_back(std::move(pod));
+  }
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(update.status, crds::kDegraded));
+  EXPECT_EQ(crds::ToRows(*update.status.placement)[0].node, scene.names[0]);
+}
+
 TEST(GangDecision, SaysWhichRankHasNoPodAlsoWhileAnotherHasNoPlace) {
   Scene scene = StuckScene();
   scene.gang->status.placement->substitutes.clear();
