@@ -115,8 +115,9 @@ class FailingPods : public ::testing::Test {
     uid_ = cluster.Submit(Train(pods));
     ASSERT_TRUE(RunsToTheEnd(cluster, extender));
   }
-  // The pod fails, and the Job makes another of its rank 1.
+  // The pod fails, and the Job makes another of its rank 1, as ever not within ten seconds of the one before.
   void Fail(Cluster& cluster, const std::string& pod, Json status, const std::string& next) {
+    cluster.clock.Advance(seconds(10));
     status["phase"] = "Failed";
     status["startTime"] = base::FormatTime(cluster.clock.WallNow());
     cluster.server.Edit(kube::kPods, {"train", pod}, [&status](Json& one) { one["status"] = status; });
