@@ -73,8 +73,8 @@ base::Error Connection::ErrorThat(base::Code code, std::string_view what) const 
   return {code, fmt::format("{} {}", endpoint_.address, what), {}};
 }
 
-base::Error Connection::ErrorIn(base::Error error, std::string_view what) const {
-  return std::move(error).In(fmt::format("{} {}", endpoint_.address, what));
+base::Error Connection::ErrorIn(const base::Error& error, std::string_view what) const {
+  return error.In(fmt::format("{} {}", endpoint_.address, what));
 }
 
 void Connection::Add(const std::shared_ptr<Call>& call) {

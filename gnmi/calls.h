@@ -60,7 +60,7 @@ class Connection {
   // Of our own: "10.0.0.3:8080 has said nothing for 31 s".
   base::Error ErrorThat(base::Code code, std::string_view what) const;
   // Of what stands in an answer or a request.
-  base::Error ErrorIn(base::Error error, std::string_view what) const;
+  base::Error ErrorIn(const base::Error& error, std::string_view what) const;
 
   void Add(const std::shared_ptr<Call>& call);
   void Remove(Call* call);
