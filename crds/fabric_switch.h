@@ -39,7 +39,7 @@ inline constexpr int kDefaultPollSeconds = 60;
 // Secrets are named in Heddle's own namespace and nowhere else.
 struct FabricSwitchSpec {
   std::string address;             // host:port of its gNMI server
-  std::string credentials_secret;  // with username and password; empty = none
+  std::string credentials_secret;  // a login, a client's certificate or both; empty = none
   SwitchTls tls;
   SwitchDialect dialect = SwitchDialect::kSonic;
   SwitchRole role = SwitchRole::kLeaf;

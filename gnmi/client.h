@@ -20,7 +20,8 @@ namespace heddle::gnmi {
 // Errors, of a call and of a stream's end alike; each message begins with the switch's address:
 //   kUnavailable    no connection: nobody listens, the name has no address, no TLS, a certificate that does not prove
 //                   who the switch is; or the connection was cut, or the switch has fallen silent
-//   kUnauthorized   user name and password are not accepted      kForbidden  accepted, but this may not be read
+//   kUnauthorized   the login, or who the client's certificate is for, is not accepted
+//   kForbidden      accepted, but this may not be read
 //   kUnimplemented  no gNMI there, or not this of it             kNotFound   the switch has no such path
 //   kTimeout        no answer in time                            kThrottled  the switch asks us to slow down
 //   kTooLarge       an answer over the client's limits           kInvalid    the request, or an answer that is none
@@ -144,6 +145,10 @@ struct Endpoint {
   std::string ca_pem;       // whom it has to be from; empty = the authorities of this machine
   std::string username;     // sent with every call, as gNMI says; empty = none
   std::string password;     // printable ASCII, as user names; never logged and never quoted
+  // Shown to a switch that asks for one (PEM, the client's own first, then its chain), and its key, likewise never
+  // logged; both or neither. Beside user name and password or in their place. At most kMaxIdentityPem (trust.h) each.
+  std::string certificate_pem;
+  std::string key_pem;
 };
 
 class Dialer {

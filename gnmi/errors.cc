@@ -89,7 +89,7 @@ std::string Sentence(Code code, const grpc::Status& status, const Asked& asked) 
       if (!asked.connected) return fmt::format("cannot be connected to within {}", Seconds(asked.timeout));
       return fmt::format("gives no answer within {}", Seconds(asked.timeout));
     case Code::kUnauthorized:
-      return fmt::format("does not accept user name and password: {}", quote);
+      return fmt::format("does not accept this login: {}", quote);
     case Code::kForbidden:
       return fmt::format("does not allow this to this user: {}", quote);
     case Code::kUnimplemented:

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <algorithm>
 #include <latch>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "gnmi/calls.h"
@@ -44,13 +46,21 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
   const std::shared_ptr<const Trust> trust_;
 };
 
-std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(std::shared_ptr<const Trust> trust) {
+std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const Endpoint& endpoint,
+                                                         std::shared_ptr<const Trust> trust) {
   grpc::experimental::TlsChannelCredentialsOptions options;
   // gRPC's own looks are off, since they say nothing of what they find; Trust looks at chain, dates, use and name.
   options.set_verify_server_certs(false);
   options.set_check_call_host(false);
   options.set_certificate_verifier(
       grpc::experimental::ExternalCertificateVerifier::Create<Verifier>(std::move(trust)));
+  if (!endpoint.certificate_pem.empty()) {
+    const std::vector<grpc::experimental::IdentityKeyCertPair> identity{
+        {endpoint.key_pem, endpoint.certificate_pem}};
+    options.set_certificate_provider(
+        std::make_shared<grpc::experimental::StaticDataCertificateProvider>(identity));
+    options.watch_identity_key_cert_pairs();
+  }
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -243,6 +253,7 @@ GrpcDialer::~GrpcDialer() {
 
 base::Result<std::unique_ptr<Client>> GrpcDialer::Dial(const Endpoint& endpoint) {
   TRY(CheckEndpoint(endpoint));
+  TRY(CheckIdentity(endpoint.certificate_pem, endpoint.key_pem));
   const HostPort parts = *ParseAddress(endpoint.address);
   ASSIGN_OR_RETURN(auto trust, Trust::Of(endpoint.ca_pem,
                                          endpoint.server_name.empty() ? parts.host : endpoint.server_name));
@@ -250,8 +261,8 @@ base::Result<std::unique_ptr<Client>> GrpcDialer::Dial(const Endpoint& endpoint)
   // A scheme of our own choice, so that an address is never a path, as "unix:/run/x" would be.
   const std::string target = literal ? fmt::format("ipv6:%5B{}%5D:{}", parts.host, parts.port)
                                      : fmt::format("dns:///{}:{}", parts.host, parts.port);
-  auto channel =
-      grpc::CreateCustomChannel(target, CredentialsFor(std::move(trust)), ArgumentsFor(endpoint, options_));
+  auto channel = grpc::CreateCustomChannel(target, CredentialsFor(endpoint, std::move(trust)),
+                                           ArgumentsFor(endpoint, options_));
   auto connection = std::make_shared<Connection>(endpoint, std::move(channel), options_.answers, underway_);
   return std::make_unique<GrpcClient>(std::move(connection), underway_);
 }

@@ -4,6 +4,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
@@ -33,6 +34,7 @@ struct Freer {
 using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
 using Context = std::unique_ptr<X509_STORE_CTX, Freer<X509_STORE_CTX_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 using Names = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
 using Stack = std::unique_ptr<STACK_OF(X509), decltype([](STACK_OF(X509) * stack) { sk_X509_free(stack); })>;
 
@@ -150,6 +152,40 @@ std::string Reason(X509_STORE_CTX* context, X509* own, const std::string& name, 
   }
 }
 
+Key ReadKey(const std::string& pem) {
+  const Bio bio(BIO_new_mem_buf(pem.data(), int(pem.size())));
+  // With no passphrase given OpenSSL would ask for one at a terminal.
+  return Key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, const_cast<char*>("")));
+}
+
+// What is wrong with the two of them, or nothing. No text is too large.
+std::string WhyNotShown(const std::string& certificate_pem, const std::string& key_pem) {
+  const std::vector<Certificate> chain = Read(certificate_pem, 1);
+  if (chain.empty()) return "tls.crt holds no certificate in PEM";
+  X509* own = chain[0].get();
+  const Key key = ReadKey(key_pem);
+  if (key == nullptr) {
+    return key_pem.find("ENCRYPTED") == std::string::npos
+               ? "tls.key holds no private key in PEM"
+               : "tls.key has a passphrase, and nobody can be asked for it: give the key without one";
+  }
+  if (X509_check_private_key(own, key.get()) != 1)
+    return fmt::format("tls.key is not the key of the certificate in tls.crt ({})",
+                       TextOf(X509_get_subject_name(own)));
+  if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0)
+    return fmt::format("tls.crt has a certificate that expired on {}", TextOf(X509_get0_notAfter(own)));
+  if (X509_cmp_current_time(X509_get0_notBefore(own)) > 0)
+    return fmt::format("tls.crt has a certificate that is good only from {} on: is the clock right here?",
+                       TextOf(X509_get0_notBefore(own)));
+  // As gRPC will: with the strength that this machine wants of every TLS connection.
+  const std::unique_ptr<SSL_CTX, Freer<SSL_CTX_free>> context(SSL_CTX_new(TLS_client_method()));
+  if (context == nullptr || SSL_CTX_use_certificate(context.get(), own) != 1 ||
+      SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1)
+    return "tls.crt or tls.key is too weak for TLS here: take EC P-256, or RSA of 2048 bits or more, and "
+           "SHA-256";
+  return {};
+}
+
 }  // namespace
 
 Trust::Trust(std::shared_ptr<x509_store_st> store, std::string name, bool given)
@@ -186,6 +222,22 @@ std::string Trust::WhyNot(std::string_view chain_pem) const {
   std::string why = good ? "" : Reason(context.get(), chain[0].get(), name_, given_);
   ERR_clear_error();
   return why;
+}
+
+base::Status CheckIdentity(const std::string& certificate_pem, const std::string& key_pem) {
+  const auto refuse = [](std::string why) { return base::Fail(base::Code::kInvalid, std::move(why)); };
+  if (certificate_pem.empty() && key_pem.empty()) return {};
+  if (key_pem.empty()) return refuse("tls.crt without tls.key: a client shows both, or none");
+  if (certificate_pem.empty()) return refuse("tls.key without tls.crt: a client shows both, or none");
+  for (const auto& [name, size] :
+       {std::pair{"tls.crt", certificate_pem.size()}, std::pair{"tls.key", key_pem.size()}}) {
+    if (size > kMaxIdentityPem)
+      return refuse(fmt::format("{}: {} bytes; {} at most", name, size, kMaxIdentityPem));
+  }
+  std::string why = WhyNotShown(certificate_pem, key_pem);
+  ERR_clear_error();
+  if (!why.empty()) return refuse(std::move(why));
+  return {};
 }
 
 }  // namespace heddle::gnmi

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,5 +32,14 @@ class Trust {
   const std::string name_;
   const bool given_;  // by ca_pem
 };
+
+// Of a client's certificate with its chain, and of its key: three certificates of RSA 4096 are 6 KiB.
+inline constexpr std::size_t kMaxIdentityPem = std::size_t(64) << 10;
+
+// Whether a client can show this certificate. Two empty texts are none, which is right, too. kInvalid: one without the
+// other, too large, no PEM, a key with a passphrase or of another certificate, one that OpenSSL finds too weak for TLS,
+// or one that is over or not yet good. The sentence names tls.crt and tls.key, as Secrets call them, and never says
+// what is in them. gRPC, which gets them, says of none of it more than that it has failed.
+[[nodiscard]] base::Status CheckIdentity(const std::string& certificate_pem, const std::string& key_pem);
 
 }  // namespace heddle::gnmi

@@ -11,9 +11,11 @@
 
 namespace heddle::operators {
 
-// Where a switch is and how it is spoken to: user name and password from its credentialsSecret, and its authority from
-// tls.caSecret, Secrets of `ns` alone. They are read at each call, so one that was rotated counts from the next
-// connection on. Errors: kNotFound or kInvalid with the Secret, the key that it lacks, and never what is in it.
+// Where a switch is and how it is spoken to: user name and password, a client's certificate with its key, or both, from
+// its credentialsSecret (username, password, tls.crt, tls.key), and its authority from tls.caSecret, Secrets of `ns`
+// alone. They are read at each call, so one that was rotated counts from the next connection on.
+// Errors: as ReadSecret, and kNotFound with the Secret and the key that it lacks or that is of no use
+// (gnmi::CheckIdentity), and never with what is in it.
 [[nodiscard]] base::Result<gnmi::Endpoint> ReadEndpoint(kube::Client& client, const std::string& ns,
                                                         const crds::FabricSwitch& fabric_switch,
                                                         const std::stop_token& stop);

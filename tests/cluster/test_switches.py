@@ -5,6 +5,7 @@ import base64
 import json
 import sys
 import time
+from pathlib import Path
 
 from bed import REPOSITORY, Heddle, path
 from bed.heddle import NAMESPACE
@@ -33,7 +34,8 @@ class FabricSwitchesTest(BedTestCase):
     def set_up_bed(cls):
         cls.nodes.add_plain(*NODES, labels={"pool": "gpu"})
         cls.heddle = Heddle(cls.plane, options.binaries)
-        cls.heddle.install(operator={"switches": {"secrets": ["leaf-login", "leaf-ca", "redis-ca", "wrong-login"], "render": True}})
+        cls.heddle.install(operator={"switches": {
+            "secrets": ["leaf-login", "leaf-ca", "redis-ca", "wrong-login", "leaf-certificate"], "render": True}})
         cls.rest = cls.plane.rest
         cls.ports = ports = [port(index, lanes=4, speed=200_000, fec="rs", mtu=9100) for index in range(16)]
         # The last says the same as tor-b in OpenConfig's models.
@@ -42,11 +44,15 @@ class FabricSwitchesTest(BedTestCase):
                                       username="heddle", password="loom") for name, hostname, dialect in made] +
                                 [leaf("tor-a", name=name, ports=[dict(one) for one in ports], config=config,
                                       emptyTableFails=True, username="heddle", password="loom")
-                                 for name, config in (("old-a", LOSSY_BUFFERS), ("bare-a", {}))])
+                                 for name, config in (("old-a", LOSSY_BUFFERS), ("bare-a", {}))] +
+                                # As SONiC where nobody chose: it lets in whom its authority gave a certificate, and nobody else.
+                                [leaf("cert-b", ports=[dict(one) for one in ports], clientAuthority=True)])
         cls.switches.__enter__()
         cls.addClassCleanup(cls.switches.close)
         cls.secret("leaf-login", username="heddle", password="loom")
         cls.secret("wrong-login", username="heddle", password="reed")
+        ours = cls.switches.authority.issue("heddle", ["heddle"])
+        cls.secret("leaf-certificate", **{"tls.crt": Path(ours["certificate"]).read_text(), "tls.key": Path(ours["key"]).read_text()})
         cls.secret("leaf-ca", **{"ca.crt": cls.switches.authority.certificate.read_text()})
         cls.heddle.machines = machines.write({"nodes": [{"name": name, "shape": "roce-dual-tor"} for name in NODES]},
                                              str(cls.plane.folder / "machines"))
@@ -230,6 +236,13 @@ class FabricSwitchesTest(BedTestCase):
         self.wait_condition("tor-b", "Reachable", "False", "Unreadable")
         # Half a table is never a proof, and what was known before stays until it is stale.
         self.assertNotIn("Lossless", {one["verdict"] for one in self.cables("gpu-001")})
+
+    def test_a_switch_that_wants_a_client_certificate_lets_in_who_has_one_of_its_authority(self):
+        self.ask("cert-b")
+        said = self.wait_condition("cert-b", "Reachable", "False", "Unreachable")
+        self.assertIn("client certificate", said["message"])
+        self.rest.patch(path("fabricswitches", name="cert-b"), {"spec": {"credentialsSecret": {"name": "leaf-certificate"}}})
+        self.wait_condition("cert-b", "Reachable", "True", "Answers")
 
     def test_of_one_that_hangs_nothing_is_proved_once_its_answer_is_old(self):
         self.be_lossless("tor-a")

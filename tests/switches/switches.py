@@ -49,7 +49,7 @@ def leaf(hostname, ports=64, *, name=None, dialect="sonic", hwsku="generic", qos
     """A switch of so many ports, or of these ones. `qos`: "azure", SONiC's generic template, or "none". `config`: tables
     as a config_db.json has them, each in the place of the whole table (what `switch render` made, for instance).
     `rows`: {"CONFIG_DB": {"PORT|Ethernet0": {"mtu": "1500"}}} on top. `neighbours`: by port. `each`: what all ports have in
-    common. `other`: of peer/switch.go's SwitchConfig."""
+    common. `other`: of peer/switch.go's SwitchConfig; `clientAuthority=True` is that of the switches themselves."""
     if isinstance(ports, int):
         ports = [port(index, **(each or {})) for index in range(ports)]
     for one in ports:
@@ -214,6 +214,8 @@ class Switches:
         names = [f"{one['name']}.{DOMAIN}"] if count <= 16 else [f"*.{DOMAIN}"]
         label = one["name"] if count <= 16 else "all"
         made = {**self.authority.issue(label, [*names, "localhost", "127.0.0.1"]), **one}
+        if made.get("clientAuthority") is True:
+            made["clientAuthority"] = str(self.authority.certificate)
         if self.redis and count > 1:
             made.setdefault("redisPrefix", one["name"] + "/")
         return made

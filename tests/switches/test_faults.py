@@ -135,9 +135,7 @@ class Faults(unittest.TestCase):
 
 class ClientCertificates(unittest.TestCase):
     def test_who_brings_no_certificate_is_not_let_in(self):
-        switches = Switches([leaf("leaf-3", 1), leaf("leaf-4", 1)])
-        for one in switches._config["switches"]:
-            one["clientAuthority"] = str(switches.authority.certificate)
+        switches = Switches([leaf(name, 1, clientAuthority=True) for name in ("leaf-3", "leaf-4")])
         identity = switches.authority.issue("heddle", ["heddle"])
         with switches:
             with self.assertRaises(Refused):

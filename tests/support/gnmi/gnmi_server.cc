@@ -209,6 +209,10 @@ GnmiServer::GnmiServer(Options options, Scripts scripts)
     : service_(std::make_unique<Service>(std::move(scripts))), raw_(std::make_unique<Raw>(options.raw)) {
   grpc::SslServerCredentialsOptions tls;
   tls.pem_key_cert_pairs.push_back({options.certificate.key, options.certificate.certificate});
+  if (!options.client_authority.empty()) {
+    tls.pem_root_certs = options.client_authority;
+    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
   grpc::ServerBuilder builder;
   builder.AddListeningPort(
       "127.0.0.1:" + std::to_string(options.port),

@@ -59,11 +59,12 @@ class GnmiServer {
  public:
   struct Options {
     TestCertificate certificate;
-    int port = 0;           // 0 = a free one
-    bool plain = false;     // no TLS
-    bool no_gnmi = false;   // a gRPC server of something else
-    bool compress = false;  // answers
-    std::string raw;        // answers every call with these bytes for a message
+    std::string client_authority;  // PEM: clients have to show a certificate of it; empty = need none
+    int port = 0;                  // 0 = a free one
+    bool plain = false;            // no TLS
+    bool no_gnmi = false;          // a gRPC server of something else
+    bool compress = false;         // answers
+    std::string raw;               // answers every call with these bytes for a message
   };
   // No status: the call hangs until the client gives up.
   template <class Request, class Answer>

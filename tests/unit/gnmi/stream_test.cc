@@ -99,7 +99,7 @@ TEST_F(StreamTest, SaysWhyItEnded) {
       {grpc::Status::OK, Code::kUnavailable, " ended the stream"},
       {{grpc::StatusCode::UNAUTHENTICATED, "no"},
        Code::kUnauthorized,
-       "does not accept user name and password: no"},
+       "does not accept this login: no"},
       {{grpc::StatusCode::NOT_FOUND, "PORTS"}, Code::kNotFound, "has nothing there: PORTS"},
       {{grpc::StatusCode::UNIMPLEMENTED, "on change"}, Code::kUnimplemented, "on change"},
   };

@@ -1,5 +1,6 @@
 // Who a switch has to prove to be, on real handshakes.
 #include "gnmi/grpc_process.h"
+#include "gnmi/trust.h"
 #include "tests/unit/gnmi/gnmi_bed.h"
 
 namespace heddle::gnmi {
@@ -168,6 +169,98 @@ TEST_F(TlsTest, RefusesAnAuthorityThatIsNone) {
   endpoint.ca_pem = authority_.pem();
   endpoint.address = "unix:/run/gnmi";
   EXPECT_FALSE(dialer_->Dial(endpoint));
+}
+
+// A switch that lets nobody in who shows no certificate of its authority, as SONiC does unless it is told otherwise.
+class ClientCertificateTest : public TlsTest {
+ protected:
+  ClientCertificateTest() {
+    Server::Options options = ServerOptions();
+    options.client_authority = authority_.pem();
+    server_ = std::make_unique<Server>(options, Answering());
+  }
+  static Server::Scripts Answering() {
+    Server::Scripts scripts;
+    scripts.capabilities = [](const auto&, const auto&, auto&) { return grpc::Status::OK; };
+    return scripts;
+  }
+  Endpoint Showing(const test::TestCertificate& certificate) const {
+    Endpoint endpoint = EndpointAt(server_->address());
+    endpoint.certificate_pem = certificate.certificate;
+    endpoint.key_pem = certificate.key;
+    return endpoint;
+  }
+  std::string WhyNot(const std::string& certificate_pem, const std::string& key_pem) const {
+    Endpoint endpoint = EndpointAt(server_->address());
+    endpoint.certificate_pem = certificate_pem;
+    endpoint.key_pem = key_pem;
+    const auto client = dialer_->Dial(endpoint);
+    EXPECT_FALSE(client);
+    if (client) return "it is taken";
+    EXPECT_EQ(client.error().code, Code::kInvalid);
+    return client.error().message;
+  }
+
+  std::unique_ptr<Server> server_;
+  const test::TestCertificate ours_ = authority_.Issue("heddle", "");
+};
+
+TEST_F(ClientCertificateTest, IsShownToASwitchThatWantsOne) {
+  EXPECT_EQ(ErrorOfCapabilities(*DialTo(Showing(ours_))).message, "it has answered");
+  const base::Error none = ErrorOfCapabilities(*DialTo(server_->address()));
+  EXPECT_EQ(none.code, Code::kUnavailable) << none.message;
+  EXPECT_THAT(none.message, StartsWith(server_->address() + " "));
+}
+
+TEST_F(ClientCertificateTest, HasToBeOfTheSwitchsAuthority) {
+  const test::TestAuthority stranger("Another authority");
+  const base::Error error = ErrorOfCapabilities(*DialTo(Showing(stranger.Issue("heddle", ""))));
+  EXPECT_EQ(error.code, Code::kUnavailable) << error.message;
+}
+
+TEST_F(ClientCertificateTest, IsShownBesideALogin) {
+  Endpoint endpoint = Showing(ours_);
+  endpoint.username = "heddle";
+  endpoint.password = "s3cret";
+  EXPECT_EQ(ErrorOfCapabilities(*DialTo(endpoint)).message, "it has answered");
+  EXPECT_EQ(server_->metadata().find("username")->second, "heddle");
+}
+
+TEST_F(ClientCertificateTest, GoesToASwitchThatWantsNone) {
+  Server server(ServerOptions(), Answering());
+  Endpoint endpoint = Showing(ours_);
+  endpoint.address = server.address();
+  EXPECT_EQ(ErrorOfCapabilities(*DialTo(endpoint)).message, "it has answered");
+}
+
+TEST_F(ClientCertificateTest, IsRefusedBeforeAnybodyIsAskedWhereItCannotBeShown) {
+  const test::TestCertificate other = authority_.Issue("other", "");
+  EXPECT_THAT(WhyNot(ours_.certificate, ""), HasSubstr("tls.crt without tls.key"));
+  EXPECT_THAT(WhyNot("", ours_.key), HasSubstr("tls.key without tls.crt"));
+  EXPECT_THAT(WhyNot("s3cret", ours_.key), HasSubstr("tls.crt holds no certificate in PEM"));
+  EXPECT_THAT(WhyNot(ours_.certificate, "s3cret"), HasSubstr("tls.key holds no private key in PEM"));
+  EXPECT_THAT(WhyNot(ours_.key, ours_.certificate), HasSubstr("tls.crt holds no certificate in PEM"));
+  EXPECT_THAT(WhyNot(ours_.certificate, other.key),
+              HasSubstr("tls.key is not the key of the certificate in tls.crt (CN = heddle)"));
+  EXPECT_THAT(WhyNot(ours_.certificate,
+                     "-----BEGIN ENCRYPTED PRIVATE KEY-----\ns3cret\n"
+                     "-----END ENCRYPTED PRIVATE KEY-----\n"),
+              testing::AllOf(HasSubstr("passphrase"), testing::Not(HasSubstr("s3cret"))));
+  const test::TestCertificate over = authority_.Issue("heddle", "", hours(-48), hours(-24));
+  EXPECT_THAT(WhyNot(over.certificate, over.key), HasSubstr("tls.crt has a certificate that expired on 20"));
+  const test::TestCertificate early = authority_.Issue("heddle", "", hours(24), hours(48));
+  EXPECT_THAT(WhyNot(early.certificate, early.key), HasSubstr("is good only from 20"));
+  EXPECT_THAT(WhyNot(ours_.certificate + std::string(kMaxIdentityPem, '\n'), ours_.key),
+              HasSubstr("tls.crt: "));
+  EXPECT_THAT(WhyNot(ours_.certificate, ours_.key + std::string(kMaxIdentityPem, '\n')),
+              HasSubstr("tls.key: "));
+}
+
+TEST(ClientCertificate, MayHaveItsChainBehindItAndMayBeNone) {
+  const test::TestAuthority authority("Fabric authority");
+  const test::TestCertificate ours = authority.Issue("heddle", "");
+  EXPECT_TRUE(CheckIdentity(ours.certificate + authority.pem(), ours.key));
+  EXPECT_TRUE(CheckIdentity("", ""));
 }
 
 }  // namespace

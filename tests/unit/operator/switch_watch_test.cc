@@ -731,5 +731,18 @@ TEST(TroubleOf, TellsACertificateFromAPortThatNobodyListensOn) {
             "PasswordRefused");
 }
 
+// The certificate that it is told of would be the switch's own, and this one is ours.
+TEST(TroubleOf, NamesAClientCertificateWhereASwitchHangsUp) {
+  for (const char* message : {"leaf-3:8080 fails the TLS handshake (alert bad certificate)",
+                              "leaf-3:8080 cannot be reached, or ended the connection: Unwrap failed"}) {
+    const SwitchTrouble trouble = TroubleOf({base::Code::kUnavailable, message, std::nullopt});
+    EXPECT_EQ(trouble.reason, "Unreachable");
+    EXPECT_THAT(trouble.message, HasSubstr("client certificate"));
+  }
+  const SwitchTrouble nobody =
+      TroubleOf({base::Code::kUnavailable, "leaf-3:8080 refuses the connection", {}});
+  EXPECT_THAT(nobody.message, Not(HasSubstr("client certificate")));
+}
+
 }  // namespace
 }  // namespace heddle::operators
