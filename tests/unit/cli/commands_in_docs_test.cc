@@ -5,8 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 
+#include "cli/fabric_design.h"
+#include "tests/unit/cli/cluster_text.h"
+#include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/shell_words.h"
 
 namespace heddle::cli {
@@ -75,6 +79,38 @@ TEST(CommandsInDocs, AreThoseThatTheCommandTakes) {
     }
   }
   EXPECT_GT(whole, 40) << "the commands are not found any more";
+}
+
+// Who copies a page's commands one after the other is not told that there is no such node.
+TEST(CommandsInDocs, NameNodesOfTheFileThatTheirPageDesigns) {
+  const std::filesystem::path page = std::filesystem::path(HEDDLE_SOURCE_DIR) / "docs/design.md";
+  std::set<std::string> nodes;
+  for (const Told& told : CommandsOf(page)) {
+    const CommandLine line = ReadWords(WordsOf("heddle" + told.command));
+    if (line.instead || line.flags.command != Command::kDesign || line.flags.design.topology.empty())
+      continue;
+    FabricDesignOptions options = line.flags.design;
+    options.topology = "-";
+    options.model = "llama3-8b";  // whose times are predicted soonest
+    options.now = base::WallTime(std::chrono::seconds(1'800'000'000));
+    const WriteFile nowhere = [](const std::string& path, const std::string&) -> base::Status {
+      return base::Fail(base::Code::kInternal, path + " cannot be written");
+    };
+    const Output written = FabricDesign(options, FromDisk, nowhere, {});
+    ASSERT_EQ(written.exit_code, Output::kOk) << written.err;
+    const Json list = Json::parse(written.out, nullptr, false);
+    ASSERT_TRUE(list.contains("items")) << told.command;
+    for (const Json& item : list.at("items")) nodes.insert(item.at("metadata").at("name").get<std::string>());
+  }
+  ASSERT_FALSE(nodes.empty()) << "the page's command that writes a file is not found any more";
+  const std::string text = Text(page);
+  const std::regex named("node-[0-9]+");
+  int count = 0;
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), named); it != std::sregex_iterator(); ++it) {
+    EXPECT_TRUE(nodes.contains(it->str())) << it->str();
+    ++count;
+  }
+  EXPECT_GT(count, 0) << "the page names no node any more";
 }
 
 }  // namespace
