@@ -145,8 +145,9 @@ struct Endpoint {
   std::string ca_pem;       // whom it has to be from; empty = the authorities of this machine
   std::string username;     // sent with every call, as gNMI says; empty = none
   std::string password;     // printable ASCII, as user names; never logged and never quoted
-  // Shown to a switch that asks for one (PEM, the client's own first, then its chain), and its key, likewise never
-  // logged; both or neither. Beside user name and password or in their place. At most kMaxIdentityPem (trust.h) each.
+  // Shown to a switch that asks for one, in the handshake and so before it has proved who it is (PEM, the client's own
+  // first, then its chain); and its key, which is never sent and never logged. Both or neither, beside user name and
+  // password or in their place. At most kMaxIdentityPem (trust.h) each.
   std::string certificate_pem;
   std::string key_pem;
 };
