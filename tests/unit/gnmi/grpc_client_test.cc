@@ -113,8 +113,7 @@ TEST_F(GrpcClientTest, TellsWhatTheSwitchRefuses) {
     std::string words;
   };
   const std::vector<Case> cases = {
-      {grpc::StatusCode::UNAUTHENTICATED, Code::kUnauthorized,
-       "does not accept this login: because"},
+      {grpc::StatusCode::UNAUTHENTICATED, Code::kUnauthorized, "does not accept this login: because"},
       {grpc::StatusCode::PERMISSION_DENIED, Code::kForbidden, "does not allow this to this user: because"},
       {grpc::StatusCode::UNIMPLEMENTED, Code::kUnimplemented, "does not offer this by gNMI: because"},
       {grpc::StatusCode::NOT_FOUND, Code::kNotFound, "has nothing there: because"},

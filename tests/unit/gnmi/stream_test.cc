@@ -97,9 +97,7 @@ TEST_F(StreamTest, SaysWhyItEnded) {
   };
   const std::vector<Case> cases = {
       {grpc::Status::OK, Code::kUnavailable, " ended the stream"},
-      {{grpc::StatusCode::UNAUTHENTICATED, "no"},
-       Code::kUnauthorized,
-       "does not accept this login: no"},
+      {{grpc::StatusCode::UNAUTHENTICATED, "no"}, Code::kUnauthorized, "does not accept this login: no"},
       {{grpc::StatusCode::NOT_FOUND, "PORTS"}, Code::kNotFound, "has nothing there: PORTS"},
       {{grpc::StatusCode::UNIMPLEMENTED, "on change"}, Code::kUnimplemented, "on change"},
   };
