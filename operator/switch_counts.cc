@@ -218,6 +218,8 @@ void SwitchWatch::Flush(Session& session) {
       Heard(session);
     }
   }
+  if (const switches::FlapsBy by = switches::FlapsSeenBy(sample); by != switches::FlapsBy::kUnknown)
+    counting.flaps = by;
   session.uncounted.erase(kValues);
   // Whoever answers with values that are none answers, and says nothing.
   const char* const lacks = !packets ? kOfPorts : !links ? kOfLinks : nullptr;

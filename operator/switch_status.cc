@@ -117,6 +117,11 @@ Condition MarksEcn(const JudgedSwitch& one) {
   return condition;
 }
 
+// What is missed of a switch that is counted all the same.
+constexpr std::string_view kFlapsByState =
+    "it does not count flaps (SONiC does from 202405 on), so that changes of a port's state from one "
+    "sample to the next are counted: a link that goes down and up again in between is not seen";
+
 // Of a switch that does not answer at all Reachable says why.
 Condition Counted(const JudgedSwitch& one) {
   Condition condition{.type = std::string(kCounted)};
@@ -126,6 +131,7 @@ Condition Counted(const JudgedSwitch& one) {
     return condition;
   }
   const SwitchCounting& counting = one.answer->counting;
+  const bool by_state = counting.flaps == switches::FlapsBy::kState;
   if (counting.trouble) {
     condition.status = ConditionStatus::kFalse;
     condition.reason = counting.trouble->reason;
@@ -146,9 +152,11 @@ Condition Counted(const JudgedSwitch& one) {
         counting.noted > int(counting.notes.size()) ? "; ..." : "");
   } else {
     condition.status = ConditionStatus::kTrue;
-    condition.reason = "Counts";
+    condition.reason = by_state ? "FlapsByState" : "Counts";
     condition.message = fmt::format("the counters of {} ports are read", counting.ports);
   }
+  if (by_state && condition.status == ConditionStatus::kTrue)
+    condition.message += fmt::format("; {}", kFlapsByState);
   return condition;
 }
 

@@ -15,6 +15,7 @@
 #include "operator/policies.h"
 #include "switches/fabric_ports.h"
 #include "switches/neighbours.h"
+#include "switches/port_counters.h"
 #include "switches/sonic_answers.h"
 #include "switches/switch_links.h"
 
@@ -32,7 +33,8 @@ struct SwitchCounting {
   std::optional<SwitchTrouble> trouble;      // of the last try; nothing = all that was asked for came
   std::optional<base::WallTime> counted_at;  // when anything was last counted; nothing = never
   int ports = 0;                             // of the last sample
-  int noted = 0;                             // ports of which something counts as nothing, as after a boot
+  switches::FlapsBy flaps = switches::FlapsBy::kUnknown;  // as the last sample that knew told it
+  int noted = 0;  // ports of which something counts as nothing, as after a boot
   std::vector<std::string>
       notes;  // of the first of them: "Ethernet0: in_errors went back from 120 to 4: ..."
   friend bool operator==(const SwitchCounting&, const SwitchCounting&) = default;

@@ -38,7 +38,7 @@ constexpr int kEndpointReaders = 4;
 bool Same(const SwitchAnswer& a, const SwitchAnswer& b) {
   return a.trouble == b.trouble && a.version == b.version && a.connecting == b.connecting &&
          a.read_at.has_value() == b.read_at.has_value() && a.counting.trouble == b.counting.trouble &&
-         a.counting.ports == b.counting.ports &&
+         a.counting.ports == b.counting.ports && a.counting.flaps == b.counting.flaps &&
          a.counting.counted_at.has_value() == b.counting.counted_at.has_value() &&
          a.counting.notes == b.counting.notes && a.counting.noted == b.counting.noted &&
          a.config == b.config &&  // it stays the same object for as long as the switch says the same

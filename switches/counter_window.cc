@@ -23,9 +23,9 @@ constexpr std::chrono::nanoseconds kUncounted = 2 * kSwitchQuiet;
 constexpr std::chrono::nanoseconds kQuiet = kSwitchQuiet;
 // What moves at once on one port; more would say no more, and takes memory.
 constexpr std::size_t kMostJudgements = 16;
-// Beside SwitchCount: what pause is held against.
-constexpr std::uint8_t kInPackets = 17, kOutPackets = 18;
-constexpr std::array<std::string_view, 19> kNames{"state changes",     "in_errors",
+// Beside SwitchCount: what pause is held against, and states of a port that samples saw.
+constexpr std::uint8_t kInPackets = 17, kOutPackets = 18, kSeenStates = 19;
+constexpr std::array<std::string_view, 20> kNames{"state changes",     "in_errors",
                                                   "uncorrected",       "in_discards",
                                                   "PFC received",      "PFC sent",
                                                   "queue drops",       "watchdog storms",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 19> kNames{"state changes",     "in_error
                                                   "link recoveries",   "local link integrity errors",
                                                   "buffer overruns",   "ticks without credit",
                                                   "FEC symbol errors", "packets in",
-                                                  "packets out"};
+                                                  "packets out",       "states seen"};
 
 constexpr auto kRules = std::to_array<SwitchRule>({
     // Two downs: down, up, down are three changes. One is what a boot of either end looks like.
@@ -173,7 +173,7 @@ class CounterWindow::Step {
     if (said_.speed_mbps) port_.speed_mbps = said_.speed_mbps;
     const std::size_t before = port_.known.size();
     const Moved in = Look({kInPackets, 0}, said_.in_packets), out = Look({kOutPackets, 0}, said_.out_packets);
-    Take(SwitchCount::kStateChanges, 0, said_.state_changes);
+    TakeState();
     Take(SwitchCount::kInErrors, 0, said_.in_errors);
     Take(SwitchCount::kUncorrected, 0, said_.uncorrected);
     Take(SwitchCount::kInDiscards, 0, said_.in_discards);
@@ -247,6 +247,19 @@ class CounterWindow::Step {
 
   void Take(SwitchCount count, int index, const std::optional<std::uint64_t>& said) {
     if (said) Judge(count, index, Look({std::uint8_t(count), std::uint8_t(index)}, said));
+  }
+
+  // A counter sees each change, also those between two samples; of a port without one the states that samples saw.
+  void TakeState() {
+    if (said_.state_changes) return Take(SwitchCount::kStateChanges, 0, said_.state_changes);
+    // One that was said lately goes on when it is said again, and has then counted what a state would tell now.
+    if (!said_.up || Find({std::uint8_t(SwitchCount::kStateChanges), 0}) != nullptr) return;
+    // Counted so that the lowest bit is the state: it moves by one with each change.
+    const Key key{kSeenStates, 0};
+    const Known* known = Find(key);
+    const std::uint64_t before = known == nullptr ? 0 : known->raw;
+    const bool was_up = before % 2 == 1;
+    Judge(SwitchCount::kStateChanges, 0, Look(key, was_up == *said_.up ? before : before + 1));
   }
 
   // Whoever sends more packets than it gets pause frames is slow, and not stopped: frames come in twos, stop and go.

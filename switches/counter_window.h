@@ -89,11 +89,12 @@ inline constexpr std::chrono::minutes kSwitchQuiet(10);
 
 // The counters of one switch over the time that the rules look back. A value: no clock, no I/O. Thread rule: one owner.
 //
-// Only what is counted between two samples is evidence, so the first is none. A counter that a sample lacks was not
-// asked for, or not said: it goes on from where it was when it comes again within twice the quiet time, and trouble
-// stays until it is told to be over, or nobody has counted it for as long. One that goes back was reset, or its switch
-// booted: what it did meanwhile counts as nothing, unless it is at the end of its 64 bits. Of an interval longer than a
-// window the window's share counts. A sample that is older than the last is left out.
+// Only what is counted between two samples is evidence, so the first is none. A port that does not count changes of its
+// state (FlapsBy::kState) is judged by the states that samples saw: what happens between two of them is missed. A
+// counter that a sample lacks was not asked for, or not said: it goes on from where it was when it comes again within
+// twice the quiet time, and trouble stays until it is told to be over, or nobody has counted it for as long. One that
+// goes back was reset, or its switch booted: what it did meanwhile counts as nothing, unless it is at the end of its 64
+// bits. Of an interval longer than a window the window's share counts. A sample older than the last is left out.
 class CounterWindow {
  public:
   // Returns the ports with a hint, sorted by name: of counters that the sample before had, too, and that went forward.
@@ -106,7 +107,7 @@ class CounterWindow {
  private:
   // A counter of a port: what it counts, in which direction or queue.
   struct Key {
-    std::uint8_t count = 0;  // a SwitchCount, or one of the two of packets
+    std::uint8_t count = 0;  // a SwitchCount, or one of the two of packets, or states that were seen
     std::uint8_t index = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };

@@ -333,6 +333,15 @@ class OpenConfig {
 
 }  // namespace
 
+FlapsBy FlapsSeenBy(const CounterSample& sample) {
+  FlapsBy by = FlapsBy::kUnknown;
+  for (const auto& [name, port] : sample.ports) {
+    if (port.state_changes) return FlapsBy::kCounter;
+    if (port.up == true) by = FlapsBy::kState;
+  }
+  return by;
+}
+
 std::vector<Steps> SonicCounterPaths(const lossless::PrioritySet& paused) {
   std::vector<Steps> paths;
   for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_FEC_SYMBOL_ERRORS",

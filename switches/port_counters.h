@@ -54,6 +54,16 @@ struct CounterSample {
   friend bool operator==(const CounterSample&, const CounterSample&) = default;
 };
 
+// By what flaps of a switch are seen.
+enum class FlapsBy : std::uint8_t {
+  kUnknown,  // no port says how it is, or all are down: SONiC counts from the first change since the boot on
+  kCounter,  // ports count changes of their state
+  // They say their state alone, as SONiC's do until 202311 (flap_count came with sonic-net/sonic-swss#3052, 2024-02): a
+  // link that goes down and up again between two samples is not seen.
+  kState,
+};
+FlapsBy FlapsSeenBy(const CounterSample& sample);
+
 // A path as the names of its steps.
 using Steps = std::vector<std::string>;
 

@@ -318,7 +318,12 @@ class FabricSwitchesTest(BedTestCase):
 
     def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_port_channel(self):
         # Nor does its LLDP see anybody. Either table is NOT_FOUND there, with all that is asked together with it.
+        # It does not count flaps either, and is counted all the same.
+        self.addCleanup(self.switches["old-a"].mend)
+        self.switches["old-a"].faults(without_fields=["flap_count"])
         self.read_and_follow("old-a")
+        said = self.wait_condition("old-a", "Counted", "True", "FlapsByState")
+        self.assertIn("in between is not seen", said["message"])
 
     def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_buffers_either(self):
         self.read_and_follow("bare-a")

@@ -157,6 +157,25 @@ TEST_F(RareQueues, ASwitchThatRefusesThemIsInNoTroubleAndTheTurnComesToAll) {
   EXPECT_EQ(Seen().size(), 1u);
 }
 
+// As SONiC has it until 202311.
+TEST_F(RareQueues, FlapsOfASwitchThatCountsNoneAreSeenByTheStatesOfItsPorts) {
+  EXPECT_EQ(watch.Answers().at("leaf-3").counting.flaps, switches::FlapsBy::kCounter);
+  Json& port = There().tables["APPL_DB:/PORT_TABLE"]["Ethernet0"];
+  port.erase("flap_count");
+  Pass(21min);  // longer than a counter that is not said is waited for
+  EXPECT_EQ(watch.Answers().at("leaf-3").counting.flaps, switches::FlapsBy::kState);
+  EXPECT_FALSE(watch.Answers().at("leaf-3").counting.trouble);
+  for (const char* state : {"down", "up", "down"}) {
+    EXPECT_THAT(Seen(), IsEmpty());
+    There().tables["APPL_DB:/PORT_TABLE"]["Ethernet0"]["oper_status"] = state;
+    Pass(11s);
+  }
+  ASSERT_EQ(Seen().size(), 1u);
+  EXPECT_EQ(Seen().front().evidence, "2 flaps in 10 min");
+  EXPECT_EQ(watch.Answers().at("leaf-3").counting.flaps, switches::FlapsBy::kState)
+      << "that all are down now tells nothing else";
+}
+
 TEST_F(FrequentQueues, AreNotAskedForOnceMore) {
   Discards(50);
   Queue(50, 0);

@@ -237,6 +237,27 @@ TEST_F(SwitchVerdictsTest, SaysWhetherItsCountersAreReadAndWhichOfThemWereReset)
   EXPECT_THAT(counted().message, HasSubstr("in_errors went back from 120 to 4; ..."));
 }
 
+TEST_F(SwitchVerdictsTest, SaysWhatItMissesOfASwitchThatCountsNoFlaps) {
+  const auto counted = [&] {
+    return *crds::FindCondition(Decide().statuses.at("leaf-3").conditions, kCounted);
+  };
+  SwitchCounting& counting = answers["leaf-3"].counting;
+  counting.counted_at = kNow;
+  counting.ports = 64;
+  counting.flaps = switches::FlapsBy::kCounter;
+  EXPECT_EQ(counted().message, "the counters of 64 ports are read");
+  counting.flaps = switches::FlapsBy::kState;
+  EXPECT_EQ(counted().status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(counted().reason, "FlapsByState");
+  EXPECT_THAT(counted().message, HasSubstr("down and up again in between is not seen"));
+  counting.noted = 1;
+  counting.notes = {"Ethernet0: in_errors went back from 120 to 4"};
+  EXPECT_EQ(counted().reason, "CountersReset");
+  EXPECT_THAT(counted().message, HasSubstr("in between is not seen")) << "whatever else there is to say";
+  counting.trouble = SwitchTrouble{"NotAllowed", "leaf-3:8080: may not be read; give the user the right"};
+  EXPECT_EQ(counted().status, crds::ConditionStatus::kFalse);
+}
+
 TEST_F(SwitchVerdictsTest, ACableToNoFabricSwitchIsToldOnlyWhereNothingButAProofCounts) {
   fabric_switches.clear();
   EXPECT_THAT(Decide().nodes.at("gpu-017")->reports, testing::IsEmpty());

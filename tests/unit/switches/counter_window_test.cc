@@ -165,6 +165,53 @@ TEST(CounterWindows, SayAFlapThatClimbs) {
   EXPECT_EQ(bed.Sightings()[0].evidence, "87 flaps in 10 min");
 }
 
+// SONiC until 202311 has no flap_count.
+TEST(CounterWindows, CountChangesOfTheStateBetweenSamplesWhereNothingCountsThem) {
+  Bed bed;
+  bed.port.state_changes.reset();
+  bed.LookFor(kSwitchQuiet + kSwitchQuiet + minutes(1));  // nobody knows any more that it had a counter
+  bed.port.up = false;
+  bed.Look();
+  EXPECT_THAT(bed.Sightings(), IsEmpty()) << "of the first state nobody knows since when";
+  for (const bool up : {true, true, false, false}) {
+    bed.port.up = up;
+    bed.Look();
+    EXPECT_THAT(bed.Sightings(), IsEmpty()) << "up and down are two changes, as of a boot";
+  }
+  bed.port.up.reset();
+  bed.Look();
+  bed.port.up = false;
+  bed.Look();
+  EXPECT_THAT(bed.Sightings(), IsEmpty()) << "silence is no change";
+  bed.port.up = true;
+  bed.Look();
+  const Sighting flaps{Symptom::kFlap, true, "2 flaps in 10 min"};
+  EXPECT_THAT(bed.Sightings(), ElementsAre(flaps));
+  bed.LookFor(kSwitchQuiet - seconds(10));
+  EXPECT_THAT(bed.Sightings(), ElementsAre(flaps));
+  bed.LookFor(kSwitchQuiet + minutes(2));
+  EXPECT_THAT(bed.Sightings(), IsEmpty());
+}
+
+TEST(CounterWindows, CountNoChangeTwiceWhereACounterSeesItToo) {
+  Bed bed;
+  bed.port.up = true;
+  bed.Look();
+  for (int change = 1; change <= 2; ++change) {
+    bed.port.up = !*bed.port.up;
+    *bed.port.state_changes += 1;
+    bed.Look();
+  }
+  const std::uint64_t counted = *bed.port.state_changes;
+  bed.port.state_changes.reset();  // not said this time
+  bed.port.up = false;
+  bed.Look();
+  EXPECT_THAT(bed.Sightings(), IsEmpty()) << "the counter tells it when it comes again";
+  bed.port.state_changes = counted + 1;
+  bed.Look();
+  EXPECT_THAT(bed.Sightings(), ElementsAre(Sighting{Symptom::kFlap, true, "2 flaps in 10 min"}));
+}
+
 TEST(CounterWindows, TakeNoFirstSampleForEvidence) {
   CounterWindow window;
   PortCounters port;

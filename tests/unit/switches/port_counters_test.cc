@@ -103,6 +103,17 @@ TEST(SonicPorts, SayStateFlapsAndSpeed) {
               ElementsAre("Ethernet0"));
 }
 
+TEST(SonicPorts, TellByWhatTheirFlapsAreSeen) {
+  const auto by = [](const Json& table) { return FlapsSeenBy(Sonic({{{"PORT_TABLE"}, table}})); };
+  const Json up{{"oper_status", "up"}}, down{{"oper_status", "down"}};
+  const Json counted{{"oper_status", "up"}, {"flap_count", "1"}};
+  EXPECT_EQ(by({{"Ethernet0", up}, {"Ethernet8", down}}), FlapsBy::kState);
+  EXPECT_EQ(by({{"Ethernet0", up}, {"Ethernet8", counted}}), FlapsBy::kCounter);
+  EXPECT_EQ(by({{"Ethernet0", down}}), FlapsBy::kUnknown)
+      << "one that was never up has counted nothing anywhere";
+  EXPECT_EQ(FlapsSeenBy({}), FlapsBy::kUnknown);
+}
+
 TEST(SonicQueues, CountDropsMarksAndStorms) {
   const Json rows{
       {"etp1:3",
