@@ -37,17 +37,20 @@ class Lines {
   std::string text_;
 };
 
+// Stands above each block of lines; no setting of a rendering lacks its source.
 void Because(Lines& lines, const Group& group, Setting setting, std::string_view what) {
-  for (const lossless::SettingSource& source : group.rendering->sources) {
-    if (source.setting == setting) return lines.Comment(fmt::format("{} ({})", what, source.source));
-  }
-  lines.Comment(what);
+  lines.Comment(fmt::format("{} ({})", what, group.rendering->SourceOf(setting)));
+}
+
+bool Watches(const PortSettings& settings) {
+  return settings.watchdog_ms && *settings.watchdog_ms != lossless::kWatchdogOff;
 }
 
 void PutMapping(Lines& lines, const Group& group) {
   const PortSettings& settings = group.rendering->settings;
-  Because(lines, group, Setting::kDscpToPriority, "which DSCP gets which switch priority");
+  Because(lines, group, Setting::kTrust, "the DSCP decides, since routed RoCE has no VLAN tag");
   lines.Set("qos mapping {} trust l3", group.profile);
+  Because(lines, group, Setting::kDscpToPriority, "which DSCP gets which switch priority");
   for (int priority = 0; priority < kPriorities; ++priority) {
     const std::string dscps = lossless::DscpRanges(*settings.dscp_to_priority, priority);
     if (!dscps.empty())
@@ -127,8 +130,10 @@ void PutGroup(Lines& lines, const Group& group) {
     Because(lines, group, Setting::kMtu, "hosts' packets fit");
     lines.Set("interface {} link mtu {}", group.ports, *settings.mtu);
   }
-  if (settings.watchdog_ms && *settings.watchdog_ms != lossless::kWatchdogOff)
+  if (Watches(settings)) {
+    Because(lines, group, Setting::kWatched, "a port that is paused for ever stops no fabric");
     lines.Set("interface {} qos pfc-watchdog state enable", group.ports);
+  }
   for (const lossless::Gap& gap : group.rendering->gaps)
     lines.Comment(fmt::format("{}: left as it is: {}", lossless::SettingName(gap.setting), gap.reason));
 }
@@ -138,17 +143,21 @@ void PutGlobal(Lines& lines, const Group& group) {
   const PortSettings& settings = group.rendering->settings;
   lines.Blank();
   if (settings.priority_to_queue) {
-    lines.Comment("for ALL ports of the switch: NVUE has one table of switch priorities and traffic classes");
+    Because(lines, group, Setting::kPriorityToQueue,
+            "for ALL ports of the switch: NVUE has one table of switch priorities and traffic classes");
     for (int priority = 0; priority < kPriorities; ++priority) {
       lines.Set("qos egress-queue-mapping default-global switch-priority {} traffic-class {}", priority,
                 int((*settings.priority_to_queue)[std::size_t(priority)]));
     }
   }
-  if (settings.watchdog_ms && *settings.watchdog_ms != lossless::kWatchdogOff) {
-    // Cumulus polls every 100 ms by itself, and takes 1 to 1000 of them.
+  if (Watches(settings)) {
+    // It takes 100 to 5000 ms, and 1 to 1000 polls.
     constexpr int kPollMs = 100;
-    lines.Comment("for ALL ports: a pause of so many polls is a storm");
+    lines.Comment(
+        "for ALL ports: how often it looks, as Cumulus does by itself (NVIDIA Cumulus Linux 5.x, Quality of "
+        "Service, PFC watchdog)");
     lines.Set("qos pfc-watchdog polling-interval {}", kPollMs);
+    Because(lines, group, Setting::kWatchdogMs, "for ALL ports: a pause of so many polls is a storm");
     lines.Set("qos pfc-watchdog robustness {}", std::max(1, (*settings.watchdog_ms + kPollMs - 1) / kPollMs));
   }
   lines.Comment(

@@ -113,10 +113,7 @@ class Patcher {
     if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(std::move(note));
   }
   static Reason Because(const SonicWish& wish, Setting setting, std::string why) {
-    for (const lossless::SettingSource& source : wish.rendering.sources) {
-      if (source.setting == setting) return {std::move(why), source.source};
-    }
-    return {std::move(why), "the policy"};
+    return {std::move(why), std::string(wish.rendering.SourceOf(setting))};
   }
 
   base::Status Port(const SonicWish& wish) {

@@ -7,6 +7,10 @@ namespace {
 
 constexpr std::string_view kMtu =
     "SONiC's largest (sonic-port.yang, mtu 68 to 9216): hosts' 9000 and the headers of an overlay fit";
+// Of switches that run either.
+constexpr std::string_view kSpectrumMtu =
+    "what Cumulus Linux gives a port by itself (NVIDIA Cumulus Linux 5.x, Switch Port Attributes, MTU), and "
+    "SONiC's largest (sonic-port.yang, mtu 68 to 9216): hosts' 9000 and the headers of an overlay fit";
 constexpr std::string_view kSonicWatchdog =
     "sonic-utilities pfcwd/main.py, `pfcwd start_default`: 200 ms for up to 32 ports";
 constexpr std::string_view kSonicMarking =
@@ -44,8 +48,10 @@ SwitchProfile Spectrum() {
   // 146.48 KB and 1.43 MB, as bytes.
   profile.marking = EcnMarking{150'000, 1'500'000, 100};
   profile.asic = Asic{144, 819, 18'432};
-  profile.sources = {
-      {"mtu", kMtu}, {"watchdogMs", kNvueWatchdog}, {"marking", kNvueMarking}, {"headroom", kSpectrumChip}};
+  profile.sources = {{"mtu", kSpectrumMtu},
+                     {"watchdogMs", kNvueWatchdog},
+                     {"marking", kNvueMarking},
+                     {"headroom", kSpectrumChip}};
   profile.note =
       "its headroom is that of Spectrum-2 and -3; of Spectrum, whose cells are smaller, it is more than it "
       "takes, and of Spectrum-4 and -5 too little: take spectrum4/v1";

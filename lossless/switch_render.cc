@@ -221,6 +221,13 @@ std::string_view PortFacingName(PortFacing facing) {
   return facing == PortFacing::kHost ? "host" : "fabric";
 }
 
+std::string_view SwitchRendering::SourceOf(Setting setting) const {
+  const auto found = std::find_if(sources.begin(), sources.end(),
+                                  [setting](const SettingSource& one) { return one.setting == setting; });
+  CHECK(found != sources.end());
+  return found->source;
+}
+
 SwitchRendering RenderSwitchPort(const ResolvedPolicy& policy, const SwitchProfile& profile,
                                  const SwitchPortFacts& port) {
   const Policy& values = policy.policy;

@@ -41,6 +41,10 @@ struct SwitchRendering {
   std::vector<SettingSource> sources;  // in the order of the settings
   std::vector<Gap> gaps;               // likewise
   std::optional<Headroom> headroom;    // of each lossless priority group
+
+  // Who says so. Requires: `settings` has it, and all of this was made by RenderSwitchPort. It is a bug if nobody does:
+  // what is written to a switch would stand there without a reason.
+  std::string_view SourceOf(Setting setting) const;
   friend bool operator==(const SwitchRendering&, const SwitchRendering&) = default;
 };
 

@@ -45,6 +45,45 @@ TEST(Nvue, SaysInCommandsWhatItCanAndInCommentsWhatItCannot) {
   }
 }
 
+// A comment with its source in brackets stands above each block.
+void ExpectASourceOfEachLine(const std::string& text) {
+  bool sourced = false;
+  int commands = 0;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    if (line.empty()) {
+      sourced = false;
+    } else if (line.starts_with("# ")) {
+      sourced = line.find(" (") != std::string_view::npos && line.ends_with(")");
+    } else {
+      EXPECT_TRUE(sourced) << line;
+      ++commands;
+    }
+    rest.remove_prefix(line.size() + 1);
+  }
+  EXPECT_GT(commands, 0);
+}
+
+TEST(Nvue, SaysOfEachLineWhoSaysSo) {
+  for (const lossless::SwitchProfile& profile : lossless::SwitchProfiles()) {
+    for (const lossless::Policy& policy : {lossless::Policy{}, lossless::Policy{.cable_metres = 3},
+                                           lossless::Policy{.pfc = lossless::PrioritySet{}},
+                                           lossless::Policy{.trust = lossless::Trust::kPcp}}) {
+      SCOPED_TRACE(profile.name);
+      const auto rendering =
+          lossless::RenderSwitchPort(*lossless::Resolve(policy), profile, {PortFacing::kHost, 400'000, {}});
+      ExpectASourceOfEachLine(NvueLines("roce", {{"swp1", rendering}}));
+    }
+  }
+  const std::string text = NvueLines("roce", {{"swp1", Rendered({}, {})}});
+  EXPECT_THAT(text,
+              HasSubstr("paused for ever stops no fabric (follows pfcPriorities)\nnv set interface swp1 qos "
+                        "pfc-watchdog state enable\n"));
+  EXPECT_THAT(text,
+              HasSubstr("# hosts' packets fit (spectrum/v1: what Cumulus Linux gives a port by itself"));
+}
+
 TEST(Nvue, TurnsPausesOffWithoutAProfileOfThem) {
   const auto lossy = Rendered({.pfc = lossless::PrioritySet{}, .watchdog_ms = lossless::kWatchdogOff}, {});
   const std::string text = NvueLines("x\nnv set system reboot", {{"swp1", lossy}});

@@ -449,6 +449,10 @@ TEST(SonicPatch, MakesAnySwitchAsWantedTouchesNobodyElseAndIsEmptyTheSecondTime)
       ports.insert(port);
     }
     const SonicPatch patch = PatchOf(live, wishes);
+    for (const PatchLine& line : patch.lines) {
+      EXPECT_NE(line.why, "") << line.where;
+      EXPECT_NE(line.source, "") << line.where;
+    }
     const auto patched = Patched(live, patch);
     ASSERT_TRUE(patched) << patched.error().message;
     ExpectAsWanted(*patched, wishes);
