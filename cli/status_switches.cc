@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
-#include "base/counted.h"
 #include "cli/status_parts.h"
 #include "kube/object.h"
+#include "topology/suspects.h"
 
 namespace heddle::cli {
 namespace {
@@ -53,7 +53,9 @@ std::vector<Trouble> SuspectTroubles(const Objects& fabrics) {
       trouble.names = {kube::StringAt(suspect, {"name"})};
       if (healthy != nullptr) trouble.since = ConditionSince(*healthy);
       trouble.message = kube::StringAt(suspect, {"evidence"});
-      if (gangs > 0) trouble.message += fmt::format(", {} slowed", base::Counted(gangs, "gang"));
+      // A symptom of a later version is none that says that packets were lost.
+      trouble.message +=
+          topology::GangsText(gangs, topology::ParseSymptom(symptom).value_or(topology::Symptom::kFlap));
       trouble.remedy = kube::StringAt(suspect, {"next"});
       troubles.push_back(std::move(trouble));
     }

@@ -215,11 +215,19 @@ void DescribeSilent(int peers, Suspect& suspect) {
   suspect.next = "see whether it is up";
 }
 
+std::string GangsText(int gangs, Symptom symptom) {
+  if (gangs <= 0) return "";
+  const bool lost = symptom == Symptom::kLoss;
+  return fmt::format(", {} {}", base::Counted(gangs, "gang"),
+                     lost         ? "slowed"
+                     : gangs == 1 ? "crosses it"
+                                  : "cross it");
+}
+
 std::string SentenceOf(const Suspect& suspect) {
-  std::string gangs;
-  if (suspect.gangs > 0) gangs = fmt::format(", {} slowed", base::Counted(suspect.gangs, "gang"));
   return fmt::format("{}{}{}{}{}{}", suspect.name, suspect.evidence.empty() ? "" : ": ", suspect.evidence,
-                     gangs, suspect.next.empty() ? "" : "; ", suspect.next);
+                     GangsText(suspect.gangs, suspect.symptom), suspect.next.empty() ? "" : "; ",
+                     suspect.next);
 }
 
 }  // namespace heddle::topology

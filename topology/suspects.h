@@ -95,8 +95,13 @@ inline constexpr std::size_t kMaxSuspects = 16;
 std::vector<Suspect> RankSuspects(std::span<const WatchedLink> links, std::span<const GangOnLinks> gangs,
                                   std::size_t most = kMaxSuspects);
 
-// One line for people: "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1: 41 flaps in 10 min, 3 gangs slowed; drain or
-// reseat it".
+// Whom it may cost, behind the evidence: ", 3 gangs cross it". That they are slower nobody has measured, and a flap a
+// minute ago may have met none of them; only where packets were lost on the way they are told to be slowed. Empty where
+// no gang crosses it.
+std::string GangsText(int gangs, Symptom symptom);
+
+// One line for people: "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1: 41 flaps in 10 min, 3 gangs cross it; drain
+// or reseat it".
 std::string SentenceOf(const Suspect& suspect);
 
 }  // namespace heddle::topology

@@ -39,7 +39,7 @@ class Fabric:
                        for unit in range(units) for rail in range(RAILS)],
             "spines": [[f"spine-{i}", 2, []] for i in range(8)],
             "units": [f"su-{unit}" for unit in range(units)], "domains": [], "faults": [],
-            "suspects": [[f"node-{1:0{digits}}", f"leaf su0-r1 port 2 <-> node-{1:0{digits}} mlx5_1:1: 41 flaps in 10 min, 3 gangs slowed; drain or reseat it"],
+            "suspects": [[f"node-{1:0{digits}}", f"leaf su0-r1 port 2 <-> node-{1:0{digits}} mlx5_1:1: 41 flaps in 10 min, 3 gangs cross it; drain or reseat it"],
                          ["", "leaf su0-r5: 17 of its 32 links flap; move its gangs, and look at what its ports share: power, line card, firmware"]],
             "assumptions": ["leaves count as 1:1, since no uplink's bandwidth is declared"]}
         self.nodes = {}

@@ -177,7 +177,7 @@ class Small(PageTestCase):
         expect(page.locator("#panel h2")).to_contain_text("node-23")
         page.keyboard.press("f")
         expect(page.locator("#facts")).to_contain_text("leaves count as 1:1")
-        expect(page.locator("#facts")).to_contain_text("41 flaps in 10 min, 3 gangs slowed; drain or reseat it")
+        expect(page.locator("#facts")).to_contain_text("41 flaps in 10 min, 3 gangs cross it; drain or reseat it")
         page.keyboard.press("?")
         expect(page.locator("#help")).to_be_visible()
         page.keyboard.press("Escape")

@@ -444,7 +444,7 @@ TEST(StatusReport, SurvivesWhateverStandsInObjects) {
   EXPECT_EQ(StatusJson(report, {.all = true})["items"].size(), report.troubles.size());
 }
 
-TEST(StatusOfSuspects, NamesBothEndsWhomTheySlowAndWhatToDo) {
+TEST(StatusOfSuspects, NamesBothEndsWhoCrossesThemAndWhatToDo) {
   StatusReading reading;
   reading.fabrics = Objects{Json::parse(R"({"metadata": {"name": "roce"}, "status": {"suspects": [
       {"kind": "Cable", "name": "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1", "symptom": "Flap", "gangs": 3,
@@ -456,7 +456,7 @@ TEST(StatusOfSuspects, NamesBothEndsWhomTheySlowAndWhatToDo) {
   ASSERT_EQ(report.troubles.size(), 3u);
   EXPECT_EQ(report.troubles[0].gravity, Gravity::kProblem);
   EXPECT_EQ(report.troubles[0].what, "flaps");
-  EXPECT_EQ(report.troubles[0].message, "41 flaps in 10 min, 3 gangs slowed");
+  EXPECT_EQ(report.troubles[0].message, "41 flaps in 10 min, 3 gangs cross it");
   EXPECT_EQ(report.troubles[0].remedy, "drain or reseat it");
   EXPECT_EQ(report.troubles[1].gravity, Gravity::kWarning);  // nobody crosses it
   EXPECT_EQ(report.troubles[2].what, "cables are not lossless");

@@ -336,10 +336,10 @@ TEST(SuspectsOfAFabric, AFlapThatOnlyTheLeafCountsClimbsToTheTop) {
   ASSERT_EQ(others.size(), suspects.size());
   EXPECT_EQ(topology::SentenceOf(others.front()), topology::SentenceOf(suspects.front()));
   const topology::LeafPort& leaf = *nodes[1].nics[3].ports[0].leaf_port;
-  EXPECT_EQ(topology::SentenceOf(suspects.front()),
-            "leaf " + leaf.leaf + " port " + leaf.port + " <-> " + nodes[1].name + " " +
-                nodes[1].nics[3].name +
-                ":1: 41 link downs in 10 min, since 2027-01-15T08:00:20Z, 1 gang slowed; drain or reseat it");
+  EXPECT_EQ(
+      topology::SentenceOf(suspects.front()),
+      "leaf " + leaf.leaf + " port " + leaf.port + " <-> " + nodes[1].name + " " + nodes[1].nics[3].name +
+          ":1: 41 link downs in 10 min, since 2027-01-15T08:00:20Z, 1 gang crosses it; drain or reseat it");
 }
 
 }  // namespace

@@ -51,6 +51,14 @@ std::vector<std::string> Names(const std::vector<Suspect>& suspects) {
   return names;
 }
 
+TEST(Suspects, SayThatGangsAreSlowedOnlyWherePacketsWereLost) {
+  EXPECT_EQ(GangsText(0, Symptom::kLoss), "");
+  EXPECT_EQ(GangsText(1, Symptom::kFlap), ", 1 gang crosses it");
+  EXPECT_EQ(GangsText(2, Symptom::kErrors), ", 2 gangs cross it");
+  EXPECT_EQ(GangsText(2, Symptom::kDrops), ", 2 gangs cross it");
+  EXPECT_EQ(GangsText(2, Symptom::kLoss), ", 2 gangs slowed");
+}
+
 TEST(Suspects, SayOneCableInOneSentence) {
   const std::vector<WatchedLink> links{
       {"gpu-016", "mlx5_3:1", "su1-r3", "Ethernet44", false, {}},
@@ -59,9 +67,10 @@ TEST(Suspects, SayOneCableInOneSentence) {
   const std::vector<GangOnLinks> gangs{{"a/1", {1}}, {"a/2", {0, 1}}, {"a/3", {1}}, {"a/4", {0}}};
   const auto suspects = RankSuspects(links, gangs);
   ASSERT_THAT(suspects, SizeIs(1));
-  EXPECT_EQ(SentenceOf(suspects[0]),
-            "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1: 41 flaps in 10 min, 3 gangs slowed; drain or "
-            "reseat it");
+  EXPECT_EQ(
+      SentenceOf(suspects[0]),
+      "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1: 41 flaps in 10 min, 3 gangs cross it; drain or "
+      "reseat it");
   EXPECT_EQ(suspects[0].kind, SuspectKind::kCable);
   EXPECT_EQ(suspects[0].node, "gpu-017");
   EXPECT_EQ(suspects[0].port, "mlx5_3:1");

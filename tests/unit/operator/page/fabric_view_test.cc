@@ -84,7 +84,7 @@ TEST(FabricView, HasTheSuspectsOfItsFabricAndNamesTheHostToGoTo) {
   EXPECT_EQ(shown[0][0], "node-01");
   EXPECT_EQ(
       shown[0][1],
-      "leaf su0-r1 port 2 <-> node-01 mlx5_1:1: 41 flaps in 10 min, 3 gangs slowed; drain or reseat it");
+      "leaf su0-r1 port 2 <-> node-01 mlx5_1:1: 41 flaps in 10 min, 3 gangs cross it; drain or reseat it");
   EXPECT_EQ(shown[1][0], "") << "a switch is no node of the page";
 }
 
