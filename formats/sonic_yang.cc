@@ -48,7 +48,9 @@ class Checker {
     Schedulers();
     Wred();
     Queues();
+    Pools();
     Buffers();
+    Cables();
     Watchdogs();
     return std::move(faults_);
   }
@@ -125,8 +127,14 @@ class Checker {
   }
 
   void Ports() {
+    constexpr std::string_view kModel = "sonic-port.yang";
     InTable("PORT", [&](const std::string& port, const Json& entry) {
-      Range("PORT|" + port, entry, "mtu", 68, 9216, "sonic-port.yang");
+      const std::string where = "PORT|" + port;
+      Range(where, entry, "mtu", 68, 9216, kModel);
+      // Mb/s; older models stop at 800000.
+      Range(where, entry, "speed", 1, 1'600'000, kModel);
+      Word(where, entry, "fec", {"rs", "fc", "none", "auto"}, kModel);
+      Word(where, entry, "admin_status", {"up", "down"}, kModel);
     });
   }
 
@@ -209,6 +217,49 @@ class Checker {
       }
       Reference(where, entry, "scheduler", "SCHEDULER", kModel);
       Reference(where, entry, "wred_profile", "WRED_PROFILE", kModel);
+    });
+  }
+
+  void Pools() {
+    constexpr std::string_view kModel = "sonic-buffer-pool.yang";
+    InTable("BUFFER_POOL", [&](const std::string& name, const Json& entry) {
+      const std::string where = "BUFFER_POOL|" + name;
+      for (const char* field : {"type", "mode"}) {
+        if (Member(entry, field).is_null())
+          Fault(fmt::format("{} {}", where, field), "is missing, and a pool must have it", kModel);
+      }
+      Word(where, entry, "type", {"ingress", "egress", "both"}, kModel);
+      Word(where, entry, "mode", {"static", "dynamic"}, kModel);
+      for (const char* field : {"size", "xoff"}) Range(where, entry, field, 0, kAnything, kModel);
+      Range(where, entry, "percentage", 0, 255, kModel);
+      if (Member(entry, "percentage").is_null()) return;
+      if (!Member(entry, "size").is_null())
+        Fault(where + " percentage", "stands beside a size, and a pool has one of both", kModel);
+      if (TextOf(Member(Entry(root_, "DEVICE_METADATA", "localhost"), "buffer_model")) != "dynamic")
+        Fault(where + " percentage", "is for switches that size buffers themselves (buffer_model dynamic)",
+              kModel);
+    });
+  }
+
+  // [0-9]+m; later models have None, too, of a port without a cable.
+  static bool IsLength(std::string_view text) {
+    if (text == "None") return true;
+    return text.size() > 1 && text.back() == 'm' &&
+           std::all_of(text.begin(), text.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  void Cables() {
+    constexpr std::string_view kModel = "sonic-cable-length.yang";
+    InTable("CABLE_LENGTH", [&](const std::string& name, const Json& lengths) {
+      const std::string where = "CABLE_LENGTH|" + name;
+      Name(where, name, kModel);
+      if (!lengths.is_object()) return Fault(where, "is no list of ports and lengths", kModel);
+      for (const auto& [port, length] : lengths.items()) {
+        const std::string of_port = fmt::format("{} {}", where, port);
+        PortThere(of_port, port, kModel);
+        if (!IsLength(TextOf(length)))
+          Fault(of_port, Quoted(TextOf(length)) + " is no length as 5m, in metres", kModel);
+      }
     });
   }
 

@@ -69,7 +69,7 @@ TEST(SonicYang, LooksAtMapsSchedulersAndBuffers) {
       "DSCP_TO_TC_MAP": {"-A": {"64": "1", "1": "16"}, "B": 7},
       "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP": {"M": {"8": "1", "3": "8"}},
       "SCHEDULER": {"s": {"type": "FIFO", "weight": "0"}},
-      "BUFFER_POOL": {"ingress_lossless_pool": {}},
+      "BUFFER_POOL": {"ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "1000000"}},
       "BUFFER_PROFILE": {"p": {"pool": "none", "dynamic_th": "9", "xoff": "many"}},
       "BUFFER_PG": {"Ethernet0|8": {"profile": "p"}, "Ethernet0|3": {"profile": "q"}, "Ethernet0|4": {"profile": "NULL"}},
       "PORT_QOS_MAP": {"Ethernet0": {"scheduler": "t"}}})"),
@@ -85,6 +85,56 @@ TEST(SonicYang, LooksAtMapsSchedulersAndBuffers) {
           "BUFFER_PG|Ethernet0|8: is not PORT|N or PORT|FROM-TO with 0 to 7",
           "BUFFER_PG|Ethernet0|3 profile: \"q\" is not in BUFFER_PROFILE",
           "PORT_QOS_MAP|Ethernet0 scheduler: \"t\" is not in SCHEDULER"));
+}
+
+TEST(SonicYang, LooksAtSpeedFecAndStateOfPorts) {
+  const auto said = [](const char* port) {
+    return Said(R"({"PORT": {"Ethernet0": )" + std::string(port) + "}}");
+  };
+  EXPECT_THAT(said(R"({"speed": "800000", "fec": "rs", "admin_status": "up"})"), IsEmpty());
+  EXPECT_THAT(said(R"({"speed": "-3", "fec": "banana"})"),
+              testing::UnorderedElementsAre("PORT|Ethernet0 speed: \"-3\" is not 1 to 1600000",
+                                            "PORT|Ethernet0 fec: \"banana\" is none of rs, fc, none, auto"));
+  EXPECT_THAT(said(R"({"speed": "0"})"), testing::SizeIs(1));
+  EXPECT_THAT(said(R"({"speed": "fast", "fec": "", "admin_status": "yes"})"), testing::SizeIs(3));
+}
+
+TEST(SonicYang, LooksAtLengthsOfCables) {
+  const auto said = [](const char* lengths) {
+    return Said(R"({"PORT": {"Ethernet0": {}}, "CABLE_LENGTH": {"AZURE": )" + std::string(lengths) + "}}");
+  };
+  for (const char* good : {"0m", "5m", "300m", "None"})
+    EXPECT_THAT(said((R"({"Ethernet0": ")" + std::string(good) + "\"}").c_str()), IsEmpty()) << good;
+  for (const char* bad : {"five", "5", "m", "5 m", "-5m", "5.5m", "5M", ""}) {
+    EXPECT_THAT(said((R"({"Ethernet0": ")" + std::string(bad) + "\"}").c_str()),
+                testing::ElementsAre("CABLE_LENGTH|AZURE Ethernet0: \"" + std::string(bad) +
+                                     "\" is no length as 5m, in metres"));
+  }
+  EXPECT_THAT(said(R"({"Ethernet7": "5m"})"),
+              testing::ElementsAre("CABLE_LENGTH|AZURE Ethernet7: there is no port \"Ethernet7\""));
+  EXPECT_THAT(said("7"), testing::ElementsAre("CABLE_LENGTH|AZURE: is no list of ports and lengths"));
+}
+
+TEST(SonicYang, LooksAtPoolsOfBuffers) {
+  const auto said = [](const char* pool, const char* model = "traditional") {
+    return Said(R"({"DEVICE_METADATA": {"localhost": {"buffer_model": ")" + std::string(model) +
+                R"("}}, "BUFFER_POOL": {"p": )" + std::string(pool) + "}}");
+  };
+  EXPECT_THAT(said(R"({"type": "both", "mode": "static", "size": "26284032", "xoff": "7827456"})"),
+              IsEmpty());
+  EXPECT_THAT(said(R"({"type": "egress", "mode": "dynamic"})"), IsEmpty()) << "the switch may size it";
+  EXPECT_THAT(said("{}"), testing::ElementsAre("BUFFER_POOL|p type: is missing, and a pool must have it",
+                                               "BUFFER_POOL|p mode: is missing, and a pool must have it"));
+  EXPECT_THAT(said(R"({"type": "in", "mode": "quick", "size": "-1", "xoff": "many"})"),
+              testing::ElementsAre("BUFFER_POOL|p type: \"in\" is none of ingress, egress, both",
+                                   "BUFFER_POOL|p mode: \"quick\" is none of static, dynamic",
+                                   "BUFFER_POOL|p size: \"-1\" is no number",
+                                   "BUFFER_POOL|p xoff: \"many\" is no number"));
+  const char* shared = R"({"type": "ingress", "mode": "dynamic", "percentage": "50"})";
+  EXPECT_THAT(said(shared, "dynamic"), IsEmpty());
+  EXPECT_THAT(said(shared), testing::SizeIs(1));
+  EXPECT_THAT(said(R"({"type": "ingress", "mode": "dynamic", "percentage": "50", "size": "1"})", "dynamic"),
+              testing::SizeIs(1));
 }
 
 TEST(SonicYang, LooksForAReferenceToATableOfOthersOnlyWhereThatTableIsThere) {
