@@ -172,6 +172,14 @@ std::string Comparison(const DesignAnswer& answer, const std::vector<const Desig
   return table.Format(style);
 }
 
+// Equal times side by side look like a finding, and are none.
+std::string WhatTimesTell(const std::vector<const DesignedFabric*>& fabrics) {
+  const bool times = std::any_of(fabrics.begin(), fabrics.end(),
+                                 [](const DesignedFabric* one) { return one->prediction.has_value(); });
+  if (fabrics.size() < 2 || !times) return "";
+  return "Times are of the topology alone: the model does not tell InfiniBand from RoCE.\n";
+}
+
 // A row for each segment and medium that one of them has.
 std::string CableTable(const std::vector<const DesignedFabric*>& fabrics, const Style& style) {
   Table table(Header({"CABLES", "MADE AS"}, fabrics));
@@ -304,8 +312,8 @@ std::string DesignText(const DesignAnswer& answer, const Style& style) {
   if (fabrics.empty()) return ProseText(Unknowns(answer), style);
   // The lines at the end are to be copied whole.
   return ProseText(Heading(answer, *fabrics.front()->fits()) + Comparison(answer, fabrics, style) +
-                       CableTable(fabrics, style) + BillTable(answer, fabrics, style) +
-                       Notes(answer, fabrics) + Unknowns(answer),
+                       WhatTimesTell(fabrics) + CableTable(fabrics, style) +
+                       BillTable(answer, fabrics, style) + Notes(answer, fabrics) + Unknowns(answer),
                    style) +
          Lines(fabrics, style);
 }

@@ -66,6 +66,15 @@ TEST(FabricDesign, ShowsOneTransportAlone) {
   });
 }
 
+TEST(FabricDesign, SaysThatItsTimesDoNotTellTransportsApartWhereTwoStandSideBySide) {
+  const auto told = [](const std::vector<const char*>& words) {
+    return Desk().Design(words).out.find("the model does not tell InfiniBand from RoCE") != std::string::npos;
+  };
+  EXPECT_TRUE(told({"--gpus", "1024"}));
+  EXPECT_FALSE(told({"--gpus", "1024", "--transport", "ib"})) << "nothing stands beside it";
+  EXPECT_FALSE(told({"--gpus", "1024", "--machine", "mi300x"})) << "it has no times";
+}
+
 TEST(FabricDesign, FitsATerminalOfEightyColumns) {
   for (const char* gpus : {"8", "256", "1024", "16384"}) {
     const Output output = Desk().Design({"--gpus", gpus});
