@@ -234,8 +234,31 @@ class FabricSwitchesTest(BedTestCase):
         self.wait_condition("tor-b", "Reachable", "True", "Answers")
         self.switches["tor-b"].faults(half_of_rows=True, without_rows=["localhost"])
         self.wait_condition("tor-b", "Reachable", "False", "Unreadable")
-        # Half a table is never a proof, and what was known before stays until it is stale.
-        self.assertNotIn("Lossless", {one["verdict"] for one in self.cables("gpu-001")})
+
+    def test_whatever_goes_wrong_with_a_lossless_switch_no_cable_stays_lossless_and_all_are_once_it_is_well(self):
+        self.be_lossless("tor-a")
+        there = self.switches["tor-a"]
+        # It answers a part, no part, something else, nothing, and somebody else answers.
+        for what, go_wrong in {
+                "half of each table's rows": lambda: there.faults(half_of_rows=True),
+                "rows without a part of their fields": lambda: there.faults(without_fields=["pfc_*"]),
+                "garbage": lambda: there.faults(garbage="json"),
+                "another model": lambda: there.faults(model="other"),
+                "a stall": lambda: there.faults(stall="answers"),
+                "a wrong certificate": lambda: there.wrong_certificate("name")}.items():
+            with self.subTest(what=what):
+                try:
+                    go_wrong()
+                    # What was read before is a proof for three polls.
+                    self.heddle.wait_for(lambda: self.cables("gpu-001") and "Lossless" not in self.verdicts(),
+                                         f"no cable to be called lossless by {what}", timeout=90)
+                    time.sleep(12)  # one more poll, which brings none of them back
+                    self.assertNotIn("Lossless", self.verdicts())
+                    self.assertNotEqual(condition(self.switch("tor-a"), "Lossless")["status"], "True")
+                finally:
+                    there.mend()
+                    # It is tried again after a minute at most.
+                    self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, f"all to be lossless again after {what}", timeout=150)
 
     def test_a_switch_that_wants_a_client_certificate_lets_in_who_has_one_of_its_authority(self):
         self.ask("cert-b")
