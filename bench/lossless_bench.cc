@@ -19,7 +19,10 @@ PortSettings Host() {
 
 // So many cables; of hosts and of leaves there are so many kinds, which differ in their MTU.
 std::vector<Cable> Cables(SettingsPool& pool, int count, int kinds) {
-  const PortSettings leaf = RenderSwitchPort(*Resolve({}), *FindSwitchProfile("sonic/v1"), {}).settings;
+  PortSettings leaf = RenderSwitchPort(*Resolve({}), *FindSwitchProfile("sonic/v1"), {}).settings;
+  leaf.buffer_bytes.emplace().fill(kNotSaid);
+  (*leaf.buffer_bytes)[3] = 165'888;
+  leaf.lossless_queues = PrioritySet{3};
   std::vector<Cable> cables;
   for (int i = 0; i < count; ++i) {
     PortSettings there = leaf, here = Host();

@@ -68,9 +68,15 @@ constexpr int kLeaves = 128, kSpines = 64;
 // A switch of a port to each of `others`, who say so, too; its own number there is `number`.
 void Cable(const std::string& name, int number, const std::string& other, int others, int mtu,
            formats::SonicConfig& config, Neighbours& seen) {
-  static const lossless::PortSettings kSettings =
-      lossless::RenderSwitchPort(*lossless::Resolve({}), *lossless::FindSwitchProfile("sonic/v1"), {})
-          .settings;
+  static const lossless::PortSettings kSettings = [] {
+    lossless::PortSettings settings =
+        lossless::RenderSwitchPort(*lossless::Resolve({}), *lossless::FindSwitchProfile("sonic/v1"), {})
+            .settings;
+    settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
+    (*settings.buffer_bytes)[3] = 165'888;
+    settings.lossless_queues = lossless::PrioritySet{3};
+    return settings;
+  }();
   config.hostname = fmt::format("{}-{}", name, number);
   for (int i = 0; i < others; ++i) {
     formats::SonicPort port{.name = fmt::format("Ethernet{}", 8 * i), .settings = kSettings};

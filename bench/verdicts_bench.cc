@@ -120,8 +120,11 @@ Fabric MakeFabric(int cables, int kinds, int wrong) {
   facts.transport = topology::Transport::kRoce;
   PortSettings have = *lossless::Render(*resolved, facts).settings;
   have.watchdog_ms = 100;
-  const PortSettings right =
+  PortSettings right =
       lossless::RenderSwitchPort(*resolved, *lossless::FindSwitchProfile("sonic/v1"), {}).settings;
+  right.buffer_bytes.emplace().fill(lossless::kNotSaid);
+  (*right.buffer_bytes)[3] = 165'888;
+  right.lossless_queues = lossless::PrioritySet{3};
   const int hosts = cables / kRails, units = (hosts + kHostsOfUnit - 1) / kHostsOfUnit;
   Fabric fabric;
   for (int host = 0; host < hosts; ++host)

@@ -42,10 +42,11 @@ struct SonicConfig {
 // class_algorithm and class_percent are by queue, of those that a traffic class uses; weights of DWRR are made shares
 // of 100, where each of these queues has a scheduler. A priority group is known by the priority of the pause that it
 // asks for, which is its number where no map says another; buffer_bytes is by it what the group holds after the pause
-// (xoff): 0 where its profile has none, unless the switch sizes headroom itself (buffer_model dynamic). In a whole
+// (xoff): 0 where its profile has none, unless the switch sizes headroom itself (buffer_model dynamic), which it does
+// for groups that name the profile NULL, of ports with a CABLE_LENGTH other than 0m (sized_by_switch). In a whole
 // configuration (with PORT) what is missing is off, and a port with PFC and without a map has all DSCPs in class 0; in
 // a part of one nothing is said of it. Ports that are shut down, and ports without PORT_QOS_MAP where others have it,
-// are `bare`, and so is a port of which a map, a queue, the watchdog or the MTU cannot be read, with a note.
+// are `bare`, and so is a port of which a map, a queue, a buffer, the watchdog or the MTU cannot be read, with a note.
 // Of 16 traffic classes (sonic-types.yang, tc_type) those from 8 on are no priority of any other end's: DSCPs of theirs
 // have none, and neither has a queue from 8 on.
 // Errors: kInvalid with the line, or with the field where not one port can be read; kTooLarge past 32 MiB, 500,000

@@ -17,6 +17,7 @@ using base::Code;
 using lossless::kPriorities;
 
 constexpr int kMaxXoff = 1 << 30;
+constexpr std::string_view kNoProfile = "NULL";  // as SONiC writes that there is none
 
 // sonic-scheduler.yang: WRR where no type stands, weight 1 where none does.
 base::Result<Sending> SendingOf(const std::string& name, const Json& scheduler) {
@@ -66,15 +67,63 @@ void ReadSending(const Json& root, Queues& queues) {
   }
 }
 
+// A buffer profile that a row of BUFFER_PG or BUFFER_QUEUE names.
+struct BufferProfile {
+  std::string name, pool;
+  const Json* fields = nullptr;  // null: the row names none
+};
+
+base::Result<BufferProfile> ProfileOf(const Json& root, std::string_view table, const std::string& key,
+                                      const Json& row) {
+  BufferProfile found;
+  found.name = NameIn("BUFFER_PROFILE", TextOf(Member(row, "profile")));
+  if (found.name.empty() || found.name == kNoProfile) return found;
+  const Json& fields = Entry(root, "BUFFER_PROFILE", found.name);
+  if (!fields.is_object()) {
+    return base::Fail(Code::kInvalid, fmt::format("{}|{}: profile names {}, which is not in BUFFER_PROFILE",
+                                                  table, Printable(key, 60), Printable(found.name, 40)));
+  }
+  found.pool = NameIn("BUFFER_POOL", TextOf(Member(fields, "pool")));
+  // Of a part of a configuration, which has no pools, nothing is said by that.
+  const Json& pools = Member(root, "BUFFER_POOL");
+  if (pools.is_object() && !found.pool.empty() && !Member(pools, found.pool).is_object()) {
+    return base::Fail(Code::kInvalid,
+                      fmt::format("BUFFER_PROFILE|{}: pool names {}, which is not in BUFFER_POOL",
+                                  Printable(found.name, 40), Printable(found.pool, 40)));
+  }
+  found.fields = &fields;
+  return found;
+}
+
 // A profile without xoff is a lossy one: nothing is held after a pause. But where the switch sizes headroom itself
-// (buffer_model dynamic; headroom_type, sonic-buffer-profile.yang) none stands there, or one that counts for nothing
-// (sonic-swss, cfgmgr/buffermgrdyn.cpp: headroom_type).
-std::optional<int> XoffOf(const Json& profile, bool dynamic) {
-  if (TextOf(Member(profile, "headroom_type")) == "dynamic") return std::nullopt;
-  const Json& xoff = Member(profile, "xoff");
-  if (!xoff.is_null()) return Within(std::string_view(TextOf(xoff)), 0, kMaxXoff);
-  if (!profile.is_object() || dynamic) return std::nullopt;
-  return 0;
+// (buffer_model dynamic) none stands there, or one that counts for nothing (sonic-swss, cfgmgr/buffermgrdyn.cpp:
+// headroom_type), and a group for which it does so names NULL, or has no field at all, which Redis holds as one that is
+// called so. In the static model nobody makes a profile of that.
+base::Result<Room> RoomOf(const Json& root, const std::string& key, const Json& group, bool dynamic) {
+  Room room;
+  ASSIGN_OR_RETURN(const BufferProfile profile, ProfileOf(root, "BUFFER_PG", key, group));
+  if (profile.fields == nullptr) {
+    const bool names_null = profile.name == kNoProfile || TextOf(Member(group, kNoProfile)) == kNoProfile;
+    room.sized = dynamic && names_null;
+    return room;
+  }
+  if (TextOf(Member(*profile.fields, "headroom_type")) == "dynamic") {
+    room.sized = dynamic;
+    return room;
+  }
+  const Json& xoff = Member(*profile.fields, "xoff");
+  if (xoff.is_null()) {
+    if (!dynamic) room.xoff = 0;
+    return room;
+  }
+  const std::string text = TextOf(xoff);
+  room.xoff = Within(std::string_view(text), 0, kMaxXoff);
+  if (!room.xoff) {
+    return base::Fail(Code::kInvalid,
+                      fmt::format("BUFFER_PROFILE|{}: xoff \"{}\" is not 0 to {}",
+                                  Printable(profile.name, 40), Printable(text, 20), kMaxXoff));
+  }
+  return room;
 }
 
 void ReadHeadroom(const Json& root, Queues& queues) {
@@ -83,11 +132,13 @@ void ReadHeadroom(const Json& root, Queues& queues) {
   const Json& table = Member(root, "BUFFER_PG");
   if (!table.is_object()) return;
   for (const auto& [key, group] : table.items()) {
-    const std::string name = NameIn("BUFFER_PROFILE", TextOf(Member(group, "profile")));
-    const std::optional<int> xoff = XoffOf(Entry(root, "BUFFER_PROFILE", name), dynamic);
-    if (!xoff) continue;
+    const base::Result<Room> room = RoomOf(root, key, group, dynamic);
+    if (!room) {
+      Blame(key, room.error().message, queues.faults);
+      continue;
+    }
     ForEachCell(key, [&](const std::string& port, int number) {
-      if (queues.xoff.size() <= kMaxPorts) queues.xoff[port][number] = *xoff;
+      if (queues.rooms.size() <= kMaxPorts) queues.rooms[port][number] = *room;
     });
   }
 }
@@ -99,10 +150,13 @@ void ReadEgress(const Json& root, Queues& queues) {
   const Json& table = Member(root, "BUFFER_QUEUE");
   if (!table.is_object()) return;
   for (const auto& [key, queue] : table.items()) {
-    const std::string name = NameIn("BUFFER_PROFILE", TextOf(Member(queue, "profile")));
-    const Json& profile = Entry(root, "BUFFER_PROFILE", name);
-    if (!profile.is_object()) continue;
-    const bool lossy = is_lossy(name) || is_lossy(NameIn("BUFFER_POOL", TextOf(Member(profile, "pool"))));
+    const base::Result<BufferProfile> profile = ProfileOf(root, "BUFFER_QUEUE", key, queue);
+    if (!profile) {
+      Blame(key, profile.error().message, queues.faults);
+      continue;
+    }
+    if (profile->fields == nullptr) continue;  // as without the row: what the chip has by default
+    const bool lossy = is_lossy(profile->name) || is_lossy(profile->pool);
     ForEachCell(key, [&](const std::string& port, int number) {
       if (queues.lossy.size() <= kMaxPorts) queues.lossy[port][number] = lossy;
     });
@@ -158,6 +212,22 @@ void PutSending(const std::map<int, Sending>& sending, lossless::PortSettings& s
   if (all && !weights.empty()) Share(std::move(weights), *settings.class_percent);
 }
 
+// A switch that sizes headroom itself has none for a port whose cable it does not know, and calls those of unused ports
+// 0 m (sonic-swss, cfgmgr/buffermgrdyn.cpp, buffermgr.cpp).
+void PutRooms(const std::map<int, Room>& rooms, const lossless::PriorityTable& pause_of_group,
+              lossless::PortSettings& settings) {
+  const bool has_cable = settings.cable_metres.value_or(0) > 0;
+  for (const auto& [group, room] : rooms) {
+    if (room.xoff && !settings.buffer_bytes) settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
+    const int pause = pause_of_group[std::size_t(group)];
+    if (pause == lossless::kNotSaid) continue;
+    if (room.xoff) (*settings.buffer_bytes)[std::size_t(pause)] = *room.xoff;
+    if (!room.sized || !has_cable) continue;
+    if (!settings.sized_by_switch) settings.sized_by_switch.emplace();
+    settings.sized_by_switch->Insert(pause);
+  }
+}
+
 }  // namespace
 
 void Blame(std::string_view key, const std::string& why, std::map<std::string, std::string>& faults) {
@@ -179,23 +249,20 @@ void PutQueues(const Queues& queues, const std::string& port, const lossless::Pr
                lossless::PortSettings& settings) {
   if (const auto found = queues.sending.find(port); found != queues.sending.end())
     PutSending(found->second, settings);
-  if (const auto found = queues.xoff.find(port); found != queues.xoff.end()) {
-    settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
-    for (const auto& [group, bytes] : found->second) {
-      const int pause = pause_of_group[std::size_t(group)];
-      if (pause != lossless::kNotSaid) (*settings.buffer_bytes)[std::size_t(pause)] = bytes;
-    }
-  }
+  if (const auto found = queues.cable_metres.find(port); found != queues.cable_metres.end())
+    settings.cable_metres = found->second;
+  if (const auto found = queues.rooms.find(port); found != queues.rooms.end())
+    PutRooms(found->second, pause_of_group, settings);
   if (const auto found = queues.lossy.find(port); found != queues.lossy.end()) {
     settings.lossy_queues.emplace();
+    settings.lossless_queues.emplace();
     const lossless::PriorityTable stopped = settings.pause_to_queue.value_or(lossless::Identity());
     for (int priority = 0; priority < kPriorities; ++priority) {
       const auto queue = found->second.find(stopped[std::size_t(priority)]);
-      if (queue != found->second.end() && queue->second) settings.lossy_queues->Insert(priority);
+      if (queue == found->second.end()) continue;
+      (queue->second ? settings.lossy_queues : settings.lossless_queues)->Insert(priority);
     }
   }
-  if (const auto found = queues.cable_metres.find(port); found != queues.cable_metres.end())
-    settings.cable_metres = found->second;
 }
 
 base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root, const std::string& queue,

@@ -18,10 +18,16 @@ struct Sending {
   int weight = 1;  // of DWRR and WRR, 1 to 100
 };
 
+// What a priority group holds after it has asked for a pause (BUFFER_PG, BUFFER_PROFILE). Neither: nobody says.
+struct Room {
+  std::optional<int> xoff;  // bytes; 0 where its profile has no room for any
+  bool sized = false;       // the switch reckons it itself
+};
+
 // By port, then by queue or priority group.
 struct Queues {
   std::map<std::string, std::map<int, Sending>> sending;
-  std::map<std::string, std::map<int, int>> xoff;    // bytes; 0 where the group's profile has no room for any
+  std::map<std::string, std::map<int, Room>> rooms;
   std::map<std::string, std::map<int, bool>> lossy;  // whether a queue's profile is
   std::map<std::string, int> cable_metres;
   std::map<std::string, std::string> faults;  // by port: a sentence with the field that cannot be read
@@ -30,11 +36,13 @@ struct Queues {
 // Says of each port of a key of QUEUE why it cannot be read, unless something is said of it already.
 void Blame(std::string_view key, const std::string& why, std::map<std::string, std::string>& faults);
 
-// Schedulers and buffer profiles that are named and not there say nothing: CheckSonic names them.
+// Schedulers that are named and not there say nothing: CheckSonic names them. Buffer profiles that are not there, and
+// pools of profiles, are faults, and so is an xoff that is no number.
 Queues ReadQueues(const Json& root);
 
-// class_algorithm, class_percent, buffer_bytes, lossy_queues and cable_metres of a port whose maps are read already.
-// `pause_of_group`: the priority of the pause that a priority group asks for; buffer_bytes is by it.
+// class_algorithm, class_percent, buffer_bytes, sized_by_switch, lossy_queues, lossless_queues and cable_metres of a
+// port whose maps are read already. `pause_of_group`: the priority of the pause that a priority group asks for;
+// buffer_bytes and sized_by_switch are by it.
 void PutQueues(const Queues& queues, const std::string& port, const lossless::PriorityTable& pause_of_group,
                lossless::PortSettings& settings);
 

@@ -276,6 +276,8 @@ class Comparing {
           "queue-lossy", std::string(SettingName(Setting::kLossyQueues)), "-", Text(*leaf.lossy_queues),
           fmt::format("the queue by which priority {}, of data, leaves the switch has a lossy buffer", group),
           "give that queue a lossless profile: `kubectl heddle switch render`");
+    for (Unsaid& one : FindUnsaidBuffers(leaf, group, "the switch"))
+      NotKnown(std::string(SettingName(one.setting)), "-", "", std::move(one.sentence), std::move(one.next));
     if (leaf.buffer_bytes && (*leaf.buffer_bytes)[std::size_t(group)] == 0)
       Differs(
           "buffer-empty", "bufferBytes", "-", "0",

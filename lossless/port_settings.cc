@@ -51,7 +51,9 @@ constexpr std::array<std::string_view, kSettings> kSettingNames{"dcbx",
                                                                 "pauseToQueue",
                                                                 "watched",
                                                                 "marking",
-                                                                "lossyQueues"};
+                                                                "lossyQueues",
+                                                                "losslessQueues",
+                                                                "sizedBySwitch"};
 
 std::optional<int> ParseDscp(std::string_view text) {
   int dscp = 0;

@@ -143,7 +143,11 @@ struct PortSettings {
   std::optional<PriorityTable> pause_to_queue;  // the queue that a pause for this priority stops
   std::optional<PrioritySet> watched;           // the watchdog looks at these
   std::optional<EcnMarkings> marking;
-  std::optional<PrioritySet> lossy_queues;  // the queue that a pause for these stops has a lossy buffer
+  // The queue that a pause for these stops has a lossy buffer, or one that is not. Of what is in neither nobody says.
+  std::optional<PrioritySet> lossy_queues;
+  std::optional<PrioritySet> lossless_queues;
+  std::optional<PrioritySet>
+      sized_by_switch;  // it reckons the headroom of these itself: no buffer_bytes are said
   friend bool operator==(const PortSettings&, const PortSettings&) = default;
 };
 
@@ -173,9 +177,11 @@ enum class Setting : std::uint8_t {
   kWatched,
   kMarking,
   kLossyQueues,
+  kLosslessQueues,
+  kSizedBySwitch,
 };
 inline constexpr int kHostSettings = 19;  // the first ones; the rest is of switches only
-inline constexpr int kSettings = 25;
+inline constexpr int kSettings = 27;
 // In the order of the values, as the fields of our resources are called: "dscpToPriority".
 std::span<const std::string_view> SettingNames();
 std::string_view SettingName(Setting setting);
@@ -214,6 +220,8 @@ void ForEachSetting(Each each) {
   each(Setting::kWatched, &PortSettings::watched);
   each(Setting::kMarking, &PortSettings::marking);
   each(Setting::kLossyQueues, &PortSettings::lossy_queues);
+  each(Setting::kLosslessQueues, &PortSettings::lossless_queues);
+  each(Setting::kSizedBySwitch, &PortSettings::sized_by_switch);
 }
 
 // The priority by which a packet of this DSCP is paused, or kNotSaid: over the group, where a switch has one.

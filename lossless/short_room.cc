@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+
 #include "lossless/headroom.h"
 
 namespace heddle::lossless {
@@ -19,6 +21,31 @@ std::optional<ShortRoom> FindShortRoom(const PortSettings& port, int priority,
   const bool contradicts = shortest && has * 100LL < *shortest * kContradictsBelowPercent;
   return ShortRoom{contradicts ? LosslessVerdict::kContradiction : LosslessVerdict::kUnproved, priority, has,
                    *least};
+}
+
+std::vector<Unsaid> FindUnsaidBuffers(const PortSettings& port, int priority, std::string_view where) {
+  const auto has = [priority](const std::optional<PrioritySet>& set) {
+    return set && set->Contains(priority);
+  };
+  std::vector<Unsaid> unsaid;
+  if (!has(port.lossy_queues) && !has(port.lossless_queues)) {
+    unsaid.push_back(
+        {Setting::kLossyQueues,
+         fmt::format("nobody says whether the queue by which priority {} leaves {} has a lossless buffer",
+                     priority, where),
+         "give that queue a row in BUFFER_QUEUE that names a lossless profile, as SONiC's template does"});
+  }
+  const bool sized = port.buffer_bytes && (*port.buffer_bytes)[std::size_t(priority)] != kNotSaid;
+  if (!sized && !has(port.sized_by_switch)) {
+    unsaid.push_back(
+        {Setting::kBufferBytes,
+         fmt::format("nobody says how much {} holds after a pause for priority {}", where, priority),
+         "give that priority group a row in BUFFER_PG that names a profile with xoff; where the switch sizes "
+         "headroom itself (buffer_model dynamic), one that names NULL, and the port a CABLE_LENGTH other "
+         "than "
+         "0m"});
+  }
+  return unsaid;
 }
 
 std::string SentenceOf(const ShortRoom& found, const PortSettings& port, int speed_mbps) {

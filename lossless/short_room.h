@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lossless/cable_compare.h"
 #include "lossless/port_settings.h"
@@ -36,6 +38,23 @@ struct ShortRoom {
 // xoff of 0 is the linter's `buffer-empty`. `speed_mbps`: at which the port runs. `priority`: 0 to 7.
 std::optional<ShortRoom> FindShortRoom(const PortSettings& port, int priority,
                                        const std::optional<int>& speed_mbps);
+
+// A setting of a switch's port that nobody says, and that loses packets if it is the wrong one.
+struct Unsaid {
+  Setting setting = Setting::kBufferBytes;
+  std::string sentence;
+  std::string next;  // what to do, a sentence
+  friend bool operator==(const Unsaid&, const Unsaid&) = default;
+};
+
+// What nobody says of the buffers that hold packets of a lossless priority, 0 to 7, at `where`, "the switch":
+//   lossyQueues, whether the queue that a pause for it stops has a lossy buffer. SONiC's template has rows for every
+//     queue (sonic-buildimage, buffers_config.j2); of one without, SAI leaves the chip's default
+//     (sonic-net/SONiC, doc/qos/reclaim-reserved-buffer.md), which may be either;
+//   bufferBytes, how much holds packets after a pause: neither an xoff is said, 0 included, nor that the switch sizes
+//     it itself. The same is true of a group without a row.
+// Pure.
+std::vector<Unsaid> FindUnsaidBuffers(const PortSettings& port, int priority, std::string_view where);
 
 inline constexpr const char* kHeadroomShort = "headroom-short";  // the rule
 // "after a pause for priority 3 there is room for 20000 bytes, and at least 70656 may still arrive at 400 Gb/s over 5 m

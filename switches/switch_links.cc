@@ -167,6 +167,8 @@ class Comparing {
              end == 0 ? Text(*mine.lossy_queues) : "-", end == 0 ? "-" : Text(*mine.lossy_queues),
              fmt::format("the queue by which priority {} leaves {} has a lossy buffer", group, name),
              "give that queue a lossless profile: `kubectl heddle switch render`");
+      for (lossless::Unsaid& one : lossless::FindUnsaidBuffers(mine, group, name))
+        NotSaid(one.setting, std::move(one.sentence), std::move(one.next));
       if (mine.buffer_bytes && (*mine.buffer_bytes)[std::size_t(group)] == 0)
         Find(LosslessVerdict::kContradiction, "buffer-empty", std::string(SettingName(Setting::kBufferBytes)),
              end == 0 ? "0" : "-", end == 0 ? "-" : "0",

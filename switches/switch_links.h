@@ -29,10 +29,10 @@ const std::string& NameOf(const KnownSwitch& known);
 // By their ends, in the order of the switches and of their ports' names. One of the ends has to say so; where the other
 // end, or a third, says otherwise, or only one that says it no longer (neighbours_stale), nothing is proved. Both are
 // set alike where PFC, the priority and the group of every DSCP that is lossless at either, MTU and speed are the same,
-// both have a watchdog and the maps by which pause reaches a queue, with entries for what is lossless, neither is lossy
-// by itself, and no two codings are named. Of an end of OpenConfig speed, coding and MTU are all that is known
-// (openconfig_ports.h); its MTU differs where no reading of it makes both ends one. That they see each other says that
-// the link is up. Pure and total.
+// both have a watchdog and the maps by which pause reaches a queue, with entries for what is lossless, both say what
+// buffers hold it (FindUnsaidBuffers), neither is lossy by itself, and no two codings are named. Of an end of
+// OpenConfig speed, coding and MTU are all that is known (openconfig_ports.h); its MTU differs where no reading of it
+// makes both ends one. That they see each other says that the link is up. Pure and total.
 std::vector<SwitchLink> FindSwitchLinks(std::span<const KnownSwitch> switches);
 
 // The same, kept for who looks again and again: where a switch only sets ports otherwise, which all keep their names,

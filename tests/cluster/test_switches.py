@@ -44,7 +44,7 @@ class FabricSwitchesTest(BedTestCase):
                                       username="heddle", password="loom") for name, hostname, dialect in made] +
                                 [leaf("tor-a", name=name, ports=[dict(one) for one in ports], config=config,
                                       emptyTableFails=True, username="heddle", password="loom")
-                                 for name, config in (("old-a", LOSSY_BUFFERS), ("bare-a", {}))] +
+                                 for name, config in (("old-a", LOSSY_BUFFERS), ("bare-a", NO_BUFFERS))] +
                                 # As SONiC where nobody chose: it lets in whom its authority gave a certificate, and nobody else.
                                 [leaf("cert-b", ports=[dict(one) for one in ports], clientAuthority=True)])
         cls.switches.__enter__()
@@ -135,12 +135,12 @@ class FabricSwitchesTest(BedTestCase):
         stands = self.switch(name)["status"]["renderConfigMap"]
         return self.rest.get(path("configmaps", NAMESPACE, name=stands))["data"]
 
-    def apply_what_was_rendered(self, name):
+    def apply_what_was_rendered(self, name, then="True", reason="Lossless"):
         """What was rendered goes to the switch by a person's hand; Heddle only reads."""
         data = self.rendered(name)
         for rows in rendered_rows(data, "roce"):
             self.switches[name].rows("CONFIG_DB", rows)
-        self.wait_condition(name, "Lossless", "True", "Lossless", timeout=90)
+        self.wait_condition(name, "Lossless", then, reason, timeout=90)
         return data
 
     def be_lossless(self, name):
@@ -343,9 +343,12 @@ class FabricSwitchesTest(BedTestCase):
         said = self.wait_condition(name, "Lossless", "False", "Contradiction")
         self.assertIn("DSCP 26", said["message"])
         self.wait_condition(name, "Counted", "True")
-        # Long before the next poll: the subscription to the tables that it has stands.
-        self.apply_what_was_rendered(name)
-        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+        # Long before the next poll: the subscription to the tables that it has stands. It names no buffer for data,
+        # and so nobody knows whether anything is held after a pause.
+        self.apply_what_was_rendered(name, "Unknown", "Unproved")
+        self.heddle.wait_for(lambda: self.verdicts() == {"Unproved"}, "the node to be told so")
+        worst = self.switch(name)["status"]["worstCables"][0]
+        self.assertIn(worst["setting"], ("bufferBytes", "lossyQueues"), worst)
 
     def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_port_channel(self):
         # Nor does its LLDP see anybody. Either table is NOT_FOUND there, with all that is asked together with it.
@@ -355,6 +358,10 @@ class FabricSwitchesTest(BedTestCase):
         self.read_and_follow("old-a")
         said = self.wait_condition("old-a", "Counted", "True", "FlapsByState")
         self.assertIn("in between is not seen", said["message"])
+        # What the switch itself then makes of pfc_enable, speed and CABLE_LENGTH, in tables that it has.
+        self.switches["old-a"].rows("CONFIG_DB", LOSSLESS_BUFFERS)
+        self.wait_condition("old-a", "Lossless", "True", "Lossless", timeout=90)
+        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
 
     def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_buffers_either(self):
         self.read_and_follow("bare-a")
@@ -440,6 +447,17 @@ LOSSY_BUFFERS = {
                        "egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "1518", "dynamic_th": "3"}},
     "BUFFER_PG": {"Ethernet0|0": {"profile": "ingress_lossy_profile"}, "Ethernet4|0": {"profile": "ingress_lossy_profile"}},
     "BUFFER_QUEUE": {"Ethernet0|0-2": {"profile": "egress_lossy_profile"}, "Ethernet4|0-2": {"profile": "egress_lossy_profile"}}}
+
+# Of that: rows of redis.
+LOSSLESS_BUFFERS = {
+    "BUFFER_POOL|egress_lossless_pool": {"type": "egress", "mode": "static", "size": "33004032"},
+    "BUFFER_PROFILE|egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "1518", "static_th": "33004032"},
+    "BUFFER_PROFILE|pg_lossless_200000_40m_profile": {"pool": "ingress_lossless_pool", "size": "185344", "xon": "19456",
+                                                      "xoff": "165888", "dynamic_th": "0"}} | {
+    f"{table}|{port}|3": {"profile": profile} for port in ("Ethernet0", "Ethernet4")
+    for table, profile in (("BUFFER_PG", "pg_lossless_200000_40m_profile"), ("BUFFER_QUEUE", "egress_lossless_profile"))}
+# Each in the place of what switch-peer has: of a switch that keeps no buffers in CONFIG_DB.
+NO_BUFFERS = {table: {} for table in ("BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE")}
 
 # Of a driver that has just come up, as in test_lossless_agents.py: nothing is lossless, and everything can be read.
 FRESH = {

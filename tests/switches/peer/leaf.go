@@ -270,6 +270,37 @@ func writeAzure(w *writer, ports []Port) {
 		cables[port.Name] = "40m"
 	}
 	w.set("CONFIG_DB", "CABLE_LENGTH|AZURE", cables)
+	writeBuffers(w, ports)
+}
+
+// buffers_config.j2, and what sonic-swss' buffermgr makes of pfc_enable, speed and CABLE_LENGTH: here one for all speeds.
+func writeBuffers(w *writer, ports []Port) {
+	for pool, row := range map[string]Row{
+		"ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "33004032"},
+		"egress_lossless_pool":  {"type": "egress", "mode": "static", "size": "33004032"},
+		"egress_lossy_pool":     {"type": "egress", "mode": "dynamic", "size": "26284032"},
+	} {
+		w.set("CONFIG_DB", "BUFFER_POOL|"+pool, row)
+	}
+	for profile, row := range map[string]Row{
+		"ingress_lossy_profile":   {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "3"},
+		"pg_lossless_40m_profile": {"pool": "ingress_lossless_pool", "size": "185344", "xon": "19456", "xoff": "165888", "dynamic_th": "0"},
+		"egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "1518", "static_th": "33004032"},
+		"egress_lossy_profile":    {"pool": "egress_lossy_pool", "size": "1518", "dynamic_th": "3"},
+	} {
+		w.set("CONFIG_DB", "BUFFER_PROFILE|"+profile, row)
+	}
+	for _, port := range ports {
+		for key, profile := range map[string]string{
+			"BUFFER_PG|" + port.Name + "|0":      "ingress_lossy_profile",
+			"BUFFER_PG|" + port.Name + "|3-4":    "pg_lossless_40m_profile",
+			"BUFFER_QUEUE|" + port.Name + "|0-2": "egress_lossy_profile",
+			"BUFFER_QUEUE|" + port.Name + "|3-4": "egress_lossless_profile",
+			"BUFFER_QUEUE|" + port.Name + "|5-7": "egress_lossy_profile",
+		} {
+			w.set("CONFIG_DB", key, Row{"profile": profile})
+		}
+	}
 }
 
 // pfcwd/main.py: milliseconds grow by the ports there are, one step for each 32.

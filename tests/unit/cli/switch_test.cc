@@ -38,12 +38,35 @@ Output Compare(const std::vector<std::string>& files, Format format = Format::kT
   return SwitchCompare({.files = files, .problems = problems}, FromDisk, {.format = format});
 }
 
+// What SONiC makes itself of ports with PFC on 3 and 4 and a cable of 5 m, and what its template has for queues
+// (sonic-swss, buffermgr.cpp; sonic-buildimage, buffers_config.j2).
+Json WithBuffers(Json config) {
+  config["BUFFER_POOL"] = Json::parse(R"({
+    "ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "30000000"},
+    "egress_lossless_pool": {"type": "egress", "mode": "static", "size": "30000000"},
+    "egress_lossy_pool": {"type": "egress", "mode": "dynamic", "size": "20000000"}})");
+  config["BUFFER_PROFILE"] = Json::parse(R"({
+    "ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "3"},
+    "pg_lossless_400000_5m_profile": {"pool": "ingress_lossless_pool", "size": "118432", "xon": "18432",
+                                      "xoff": "100000", "dynamic_th": "0"},
+    "egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "0", "static_th": "30000000"},
+    "egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "1518", "dynamic_th": "3"}})");
+  for (const std::string port : {"Ethernet0", "Ethernet4"}) {
+    config["BUFFER_PG"][port + "|0"]["profile"] = "ingress_lossy_profile";
+    config["BUFFER_PG"][port + "|3-4"]["profile"] = "pg_lossless_400000_5m_profile";
+    config["BUFFER_QUEUE"][port + "|0-2"]["profile"] = "egress_lossy_profile";
+    config["BUFFER_QUEUE"][port + "|3-4"]["profile"] = "egress_lossless_profile";
+    config["BUFFER_QUEUE"][port + "|5-7"]["profile"] = "egress_lossy_profile";
+  }
+  return config;
+}
+
 // The configuration of leaf-3 after what was rendered for it.
 std::string Mended() {
   const Output output =
       Render({.policy = kDefaults, .config = kLeaf, .hosts_on = {kNodes}, .format = "patch"});
-  Json config = Json::parse(*FromDisk(kLeaf));
-  return config.patch(Json::parse(output.out)).dump();
+  const Json config = Json::parse(*FromDisk(kLeaf));
+  return WithBuffers(config.patch(Json::parse(output.out))).dump();
 }
 
 TEST(SwitchRenderCommand, SaysWhatToChangeWithWhyAndSource) {
@@ -263,6 +286,133 @@ TEST(SwitchCompareCommand, TakesAWatchdogThatCouldNotBeReadForUnknown) {
                                     "metadata: {name: gpu-018}\nspec:\n  lossless:\n"
                                     "  - {ports: [\"mlx5_0:1\"], policies: [roce], settings: {pfc: [3]}}\n");
   EXPECT_EQ(CompareWith(as_is, none)["verdict"], "Lossless");
+}
+
+// The setting of the worst finding of an unproved cable; else its verdict.
+std::string Unknown(const std::function<void(Json&)>& change) {
+  const Json cable = CompareWith(change);
+  if (cable["verdict"] != "Unproved") return cable["verdict"].get<std::string>();
+  EXPECT_EQ(cable["findings"][0]["rule"], "not-known");
+  return cable["findings"][0]["setting"].get<std::string>();
+}
+
+TEST(SwitchCompareCommand, ProvesNothingOfASwitchThatNamesNoBuffersForData) {
+  EXPECT_EQ(Unknown([](Json&) {}), "Lossless");
+  EXPECT_EQ(Unknown([](Json& config) {
+              for (const char* table : {"BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE"})
+                config.erase(table);
+            }),
+            "lossyQueues");
+  EXPECT_EQ(Unknown([](Json& config) { config.erase("BUFFER_PG"); }), "bufferBytes");
+  EXPECT_EQ(Unknown([](Json& config) { config["BUFFER_PG"].erase("Ethernet4|3-4"); }), "bufferBytes")
+      << "only group 0 has a row";
+  const auto on_group_4 = [](Json& config) {
+    config["BUFFER_PG"]["Ethernet4|4"] = config["BUFFER_PG"]["Ethernet4|3-4"];
+    config["BUFFER_PG"].erase("Ethernet4|3-4");
+  };
+  EXPECT_EQ(Unknown(on_group_4), "bufferBytes") << "data is in group 3";
+  EXPECT_EQ(Unknown([](Json& config) { config.erase("BUFFER_QUEUE"); }), "lossyQueues");
+  EXPECT_EQ(Unknown([](Json& config) { config["BUFFER_QUEUE"].erase("Ethernet4|3-4"); }), "lossyQueues");
+  EXPECT_EQ(Unknown([](Json& config) { config["BUFFER_QUEUE"]["Ethernet4|3-4"]["profile"] = "NULL"; }),
+            "lossyQueues");
+  // Profiles of the dynamic model, of which nobody makes any here.
+  EXPECT_EQ(Unknown([](Json& config) { config["BUFFER_PG"]["Ethernet4|3-4"]["profile"] = "NULL"; }),
+            "bufferBytes");
+}
+
+TEST(SwitchCompareCommand, NamesTheBufferThatCannotBeRead) {
+  const auto why = [](const std::function<void(Json&)>& change) {
+    const Json cable = CompareWith(change);
+    EXPECT_EQ(cable["verdict"], "Unproved");
+    EXPECT_EQ(cable["findings"][0]["setting"], "settings");
+    return cable["findings"][0]["sentence"].get<std::string>();
+  };
+  EXPECT_EQ(why([](Json& config) { config["BUFFER_PG"]["Ethernet4|3-4"]["profile"] = "gone"; }),
+            "the switch's port cannot be read (BUFFER_PG|Ethernet4|3-4: profile names gone, which is not in "
+            "BUFFER_PROFILE)");
+  EXPECT_EQ(
+      why([](Json& config) { config["BUFFER_QUEUE"]["Ethernet4|3-4"]["profile"] = "gone"; }),
+      "the switch's port cannot be read (BUFFER_QUEUE|Ethernet4|3-4: profile names gone, which is not in "
+      "BUFFER_PROFILE)");
+  // Of this port alone: its neighbour's profile stays.
+  const auto mine = [](const char* field, const char* value) {
+    return [field, value](Json& config) {
+      config["BUFFER_PROFILE"]["mine"] = config["BUFFER_PROFILE"]["pg_lossless_400000_5m_profile"];
+      config["BUFFER_PROFILE"]["mine"][field] = value;
+      config["BUFFER_PG"]["Ethernet4|3-4"]["profile"] = "mine";
+    };
+  };
+  EXPECT_THAT(why(mine("xoff", "garbage")), HasSubstr("BUFFER_PROFILE|mine: xoff \"garbage\" is not 0 to"));
+  EXPECT_THAT(why(mine("pool", "gone")),
+              HasSubstr("BUFFER_PROFILE|mine: pool names gone, which is not in BUFFER_POOL"));
+}
+
+// A group with the profile NULL and the length of its cable is what SONiC reckons a profile of.
+TEST(SwitchCompareCommand, BelievesASwitchThatSizesHeadroomItselfWhereItCan) {
+  const auto dynamic = [](const std::function<void(Json&)>& change) {
+    return Unknown([&change](Json& config) {
+      config["DEVICE_METADATA"]["localhost"]["buffer_model"] = "dynamic";
+      config["BUFFER_PG"]["Ethernet4|3-4"]["profile"] = "NULL";
+      config["CABLE_LENGTH"]["AZURE"]["Ethernet4"] = "5m";
+      change(config);
+    });
+  };
+  EXPECT_EQ(dynamic([](Json&) {}), "Lossless");
+  EXPECT_EQ(dynamic([](Json& config) {
+              config["BUFFER_PG"]["Ethernet4|3-4"] = Json{{"NULL", "NULL"}};
+            }),
+            "Lossless");
+  EXPECT_EQ(dynamic([](Json& config) { config["BUFFER_PG"].erase("Ethernet4|3-4"); }), "bufferBytes");
+  EXPECT_EQ(dynamic([](Json& config) { config["BUFFER_PG"]["Ethernet4|3-4"] = Json::object(); }),
+            "bufferBytes");
+  EXPECT_EQ(dynamic([](Json& config) { config["CABLE_LENGTH"]["AZURE"]["Ethernet4"] = "0m"; }),
+            "bufferBytes");
+  EXPECT_EQ(dynamic([](Json& config) { config.erase("CABLE_LENGTH"); }), "bufferBytes");
+  EXPECT_EQ(dynamic([](Json& config) { config["DEVICE_METADATA"]["localhost"].erase("buffer_model"); }),
+            "bufferBytes");
+  const auto named = [](const char* type) {
+    return [type](Json& config) {
+      config["BUFFER_PROFILE"]["mine"] = {{"pool", "ingress_lossless_pool"}, {"dynamic_th", "0"}};
+      if (type != nullptr) config["BUFFER_PROFILE"]["mine"]["headroom_type"] = type;
+      config["BUFFER_PG"]["Ethernet4|3-4"]["profile"] = "mine";
+    };
+  };
+  EXPECT_EQ(dynamic(named("dynamic")), "Lossless");
+  EXPECT_EQ(dynamic(named(nullptr)), "bufferBytes");
+}
+
+// What is left of a table that came in half, whichever half it is, proves nothing; nor does it hide what contradicts.
+TEST(SwitchCompareCommand, ProvesNothingByHalfOfTheRowsOfBuffers) {
+  for (const char* table : {"BUFFER_PG", "BUFFER_QUEUE"}) {
+    int lost = 0;
+    for (const int half : {0, 1}) {
+      bool there = false;
+      const Json cable = CompareWith([&](Json& config) {
+        Json rows = Json::object();
+        int at = 0;
+        for (const auto& [key, row] : config[table].items()) {
+          if (at++ % 2 == half) rows[key] = row;
+        }
+        there = rows.contains("Ethernet4|3-4");
+        config[table] = std::move(rows);
+      });
+      EXPECT_EQ(cable["verdict"], there ? "Lossless" : "Unproved") << table << " " << half;
+      lost += there ? 0 : 1;
+    }
+    EXPECT_EQ(lost, 1) << table;
+  }
+  const auto short_of_room = [](Json& config) {
+    config["CABLE_LENGTH"]["AZURE"]["Ethernet4"] = "5m";
+    config["BUFFER_PROFILE"]["pg_lossless_400000_5m_profile"]["xoff"] = "1000";
+    config["BUFFER_QUEUE"]["Ethernet4|3-4"]["profile"] = "egress_lossy_profile";
+  };
+  EXPECT_EQ(CompareWith(short_of_room)["verdict"], "Contradiction");
+  EXPECT_EQ(CompareWith([&](Json& config) {
+              short_of_room(config);
+              config["BUFFER_PG"].erase("Ethernet4|3-4");
+              config["BUFFER_QUEUE"].erase("Ethernet4|3-4");
+            })["verdict"],
+            "Unproved");
 }
 
 TEST(SwitchCompareCommand, SaysWhyNothingIsKnownOfAPort) {

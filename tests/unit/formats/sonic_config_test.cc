@@ -149,7 +149,6 @@ TEST(SonicConfig, GivesAGroupWithALossyProfileNoRoomUnlessTheSwitchSizesHeadroom
   EXPECT_EQ(port("traditional", "sized_later").buffer_bytes,
             (Numbers{0, kNothing, kNothing, kNothing, kNothing, kNothing, kNothing, kNothing}));
   EXPECT_EQ(port("dynamic", "sized_anyway").buffer_bytes, std::nullopt) << "its xoff counts for nothing";
-  EXPECT_EQ(port("traditional", "nowhere").buffer_bytes->at(3), kNothing) << "CheckSonic names it";
   EXPECT_EQ(port("dynamic", "ingress_lossy_profile").buffer_bytes, std::nullopt);
   EXPECT_EQ(port("dynamic", "pg_lossless_400000_3m_profile").buffer_bytes->at(3), 40'000);
 }
@@ -203,13 +202,60 @@ TEST(SonicConfig, TellsWhichPausesStopAQueueWithALossyBuffer) {
                        "mine": {"pool": "[BUFFER_POOL|egress_lossy_pool]"}},
     "BUFFER_QUEUE": {"Ethernet0|0-2": {"profile": "q_lossy_profile"},
                      "Ethernet0|3": {"profile": "egress_lossless_profile"}, "Ethernet0|4": {"profile": "mine"},
-                     "Ethernet0|5": {"profile": "not_there_lossy"}},
+                     "Ethernet0|5": {"profile": "NULL"}},
     "MAP_PFC_PRIORITY_TO_QUEUE": {"M": {"3": "3", "4": "4", "6": "0"}},
     "PORT_QOS_MAP": {"Ethernet0": {"pfc_to_queue_map": "M"}, "Ethernet4": {"pfc_enable": ""}},
     "PORT": {"Ethernet0": {}, "Ethernet4": {}}})");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->ports.at(0).settings.lossy_queues, (PrioritySet{4, 6}));
+  EXPECT_EQ(config->ports.at(0).settings.lossless_queues, (PrioritySet{3})) << "of 5 nobody says anything";
   EXPECT_EQ(config->ports.at(1).settings.lossy_queues, std::nullopt) << "it has no BUFFER_QUEUE";
+  EXPECT_EQ(config->ports.at(1).settings.lossless_queues, std::nullopt);
+}
+
+// cfgmgr/buffermgrdyn.cpp of sonic-swss; 0m is SONiC's length of an unused port.
+TEST(SonicConfig, TellsForWhichGroupsTheSwitchReckonsHeadroomItself) {
+  const auto sized = [](const std::string& model, const std::string& row, const std::string& length) {
+    const auto config =
+        ParseSonicConfig(R"({"DEVICE_METADATA": {"localhost": {"buffer_model": ")" + model + R"("}},
+            "BUFFER_PROFILE": {"mine": {"headroom_type": "dynamic", "dynamic_th": "0"},
+                               "fixed": {"xoff": "40000"}, "lossy": {"dynamic_th": "3"}},
+            "BUFFER_PG": {"Ethernet0|3": )" +
+                         row + R"(}, "CABLE_LENGTH": {"AZURE": {"Ethernet0": ")" + length + R"("}},
+            "PORT": {"Ethernet0": {}}})");
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings.sized_by_switch;
+  };
+  const std::string null = R"({"profile": "NULL"})";
+  EXPECT_EQ(sized("dynamic", null, "5m"), PrioritySet{3});
+  EXPECT_EQ(sized("dynamic", R"({"NULL": "NULL"})", "5m"), PrioritySet{3});
+  EXPECT_EQ(sized("dynamic", R"({"profile": "mine"})", "5m"), PrioritySet{3});
+  EXPECT_EQ(sized("dynamic", R"({"profile": "fixed"})", "5m"), std::nullopt);
+  EXPECT_EQ(sized("dynamic", R"({"profile": "lossy"})", "5m"), std::nullopt);
+  EXPECT_EQ(sized("dynamic", "{}", "5m"), std::nullopt);
+  EXPECT_EQ(sized("dynamic", R"("NULL")", "5m"), std::nullopt) << "it is no row";
+  EXPECT_EQ(sized("dynamic", null, "0m"), std::nullopt);
+  EXPECT_EQ(sized("dynamic", null, "None"), std::nullopt);
+  EXPECT_EQ(sized("traditional", null, "5m"), std::nullopt);
+  EXPECT_EQ(sized("traditional", R"({"profile": "mine"})", "5m"), std::nullopt);
+}
+
+TEST(SonicConfig, NamesTheBufferThatIsNotThereOrCannotBeRead) {
+  const auto why = [](const std::string& rows) {
+    return Refusal(R"({"BUFFER_POOL": {"pool": {}}, "BUFFER_PROFILE": {
+        "nowhere": {"pool": "gone"}, "garbage": {"pool": "pool", "xoff": "many"}}, )" +
+                   rows + R"(, "PORT": {"Ethernet0": {}}})");
+  };
+  EXPECT_THAT(why(R"("BUFFER_PG": {"Ethernet0|3-4": {"profile": "none"}})"),
+              HasSubstr("BUFFER_PG|Ethernet0|3-4: profile names none, which is not in BUFFER_PROFILE"));
+  EXPECT_THAT(why(R"("BUFFER_PG": {"Ethernet0|3": {"profile": "nowhere"}})"),
+              HasSubstr("BUFFER_PROFILE|nowhere: pool names gone, which is not in BUFFER_POOL"));
+  EXPECT_THAT(why(R"("BUFFER_PG": {"Ethernet0|3": {"profile": "[BUFFER_PROFILE|garbage]"}})"),
+              HasSubstr("BUFFER_PROFILE|garbage: xoff \"many\" is not 0 to 1073741824"));
+  EXPECT_THAT(why(R"("BUFFER_QUEUE": {"Ethernet0|3": {"profile": "none"}})"),
+              HasSubstr("BUFFER_QUEUE|Ethernet0|3: profile names none, which is not in BUFFER_PROFILE"));
+  EXPECT_THAT(why(R"("BUFFER_QUEUE": {"Ethernet0|3": {"profile": "nowhere"}})"),
+              HasSubstr("BUFFER_PROFILE|nowhere: pool names gone, which is not in BUFFER_POOL"));
 }
 
 TEST(SonicConfig, TellsPortsThatNegotiate) {

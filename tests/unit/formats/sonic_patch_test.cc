@@ -136,6 +136,9 @@ TEST(SonicPatch, SizesHeadroomByAProfileLikeThePorts) {
   Json config = Json::parse(LosslessFixture("sonic-default.json"));
   config["BUFFER_POOL"]["ingress_lossless_pool"] = {
       {"type", "ingress"}, {"mode", "dynamic"}, {"size", "30000000"}};
+  for (const char* pool : {"egress_lossless_pool", "egress_lossy_pool"})
+    config["BUFFER_POOL"][pool] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", "30000000"}};
+  config["BUFFER_PROFILE"]["q_lossy_profile"] = {{"pool", "egress_lossy_pool"}, {"size", "0"}};
   config["BUFFER_PROFILE"]["pg_lossless_400000_3m_profile"] = {{"pool", "ingress_lossless_pool"},
                                                                {"size", "60000"},
                                                                {"xon", "18432"},

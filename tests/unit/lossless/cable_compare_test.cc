@@ -24,8 +24,14 @@ PortSettings GoodHost() {
   settings.marking.reset();
   return settings;
 }
+// What is rendered, and the buffers that SONiC makes for it: sonic/v1 knows no chip and renders none.
 PortSettings GoodLeaf() {
-  return RenderSwitchPort(*Resolve({}), *FindSwitchProfile("sonic/v1"), {}).settings;
+  PortSettings settings = RenderSwitchPort(*Resolve({}), *FindSwitchProfile("sonic/v1"), {}).settings;
+  settings.buffer_bytes.emplace().fill(kNotSaid);
+  (*settings.buffer_bytes)[3] = 100'000;
+  settings.lossy_queues = PrioritySet{0, 1, 2, 4, 5, 6, 7};
+  settings.lossless_queues = PrioritySet{3};
+  return settings;
 }
 
 // A cable whose ends go together, and what a test makes of it.
@@ -261,6 +267,8 @@ TEST(CableComparison, ProvesNothingWhereALinkNegotiatedMoreThanItsHeadroomIsFor)
   Bench bench;
   bench.cable.leaf.negotiates = true;
   bench.cable.leaf.speed_mbps = 200'000;
+  bench.leaf.buffer_bytes.reset();
+  bench.leaf.sized_by_switch = PrioritySet{3};
   EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless)
       << "a switch that sizes it as it runs says none";
   bench.leaf.buffer_bytes.emplace().fill(kNotSaid);
@@ -349,6 +357,19 @@ TEST(CableComparison, NeverCallsLosslessWhatIsNotKnown) {
               LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { (*b.leaf.priority_to_queue)[3] = kNotSaid; }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { (*b.leaf.pause_to_queue)[3] = kNotSaid; }), LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) { b.leaf.buffer_bytes.reset(); }), LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) { (*b.leaf.buffer_bytes)[3] = kNotSaid; }), LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) { b.leaf.lossless_queues.reset(); }), LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) {
+              b.leaf.lossless_queues = PrioritySet{0, 4};
+            }),
+            LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) {
+              b.leaf.lossy_queues.reset();
+              b.leaf.lossless_queues.reset();
+              b.leaf.buffer_bytes.reset();
+            }),
+            LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.host.speed_mbps.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.leaf.speed_mbps.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.host.link_up = false; }), LosslessVerdict::kUnproved);
@@ -367,6 +388,41 @@ TEST(CableComparison, NeverCallsLosslessWhatIsNotKnown) {
   EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
   EXPECT_EQ(outcome.findings.front().weight, LosslessVerdict::kContradiction);
   EXPECT_NE(FindRule(outcome, "not-known"), nullptr);
+}
+
+// A lossless profile on another group, or on another queue, is none for data.
+TEST(CableComparison, AsksForRoomOfTheVeryGroupAndAProfileOfTheVeryQueueOfData) {
+  Bench bench;
+  bench.leaf.pfc = bench.leaf.watched = PrioritySet{3, 4};
+  bench.leaf.priority_to_group = PriorityTable{0, 0, 0, 3, 4, 0, 0, 0};
+  bench.leaf.priority_to_queue = Identity();
+  bench.leaf.buffer_bytes = Numbers{0, kNotSaid, kNotSaid, kNotSaid, 100'000, kNotSaid, kNotSaid, kNotSaid};
+  CableOutcome outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved);
+  const CableFinding* finding = FindRule(outcome, "not-known");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->setting, "bufferBytes");
+  EXPECT_EQ(finding->host, "-");
+  EXPECT_EQ(finding->leaf, "not known");
+  EXPECT_EQ(finding->sentence, "nobody says how much the switch holds after a pause for priority 3");
+  EXPECT_THAT(finding->next, HasSubstr("BUFFER_PG"));
+  bench.leaf.sized_by_switch = PrioritySet{4};
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kUnproved);
+  bench.leaf.sized_by_switch = PrioritySet{3};
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless);
+  bench.leaf.lossy_queues = PrioritySet{0};
+  bench.leaf.lossless_queues = PrioritySet{4};
+  outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved);
+  finding = FindRule(outcome, "not-known");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->setting, "lossyQueues");
+  EXPECT_EQ(finding->sentence,
+            "nobody says whether the queue by which priority 3 leaves the switch has a lossless buffer");
+  EXPECT_THAT(finding->next, HasSubstr("BUFFER_QUEUE"));
+  // What has no PFC is lost whatever room it has, and that is told.
+  bench.leaf.pfc = bench.leaf.watched = PrioritySet{4};
+  EXPECT_EQ(FindRule(bench.Outcome(), "not-known"), nullptr);
 }
 
 TEST(CableComparison, AsksNoWatchdogOfANicThatHasNone) {

@@ -177,8 +177,10 @@ TEST(Compare, KnowsEverySetting) {
   want.trust = Trust::kDscp, have.trust = Trust::kPcp;
   want.global_pause = GlobalPause::kNone, have.global_pause = GlobalPause::kBoth;
   want.dscp_to_priority = AllDscps(0), have.dscp_to_priority = AllDscps(1);
-  want.pfc = want.ecn = want.watched = want.lossy_queues = PrioritySet{3};
-  have.pfc = have.ecn = have.watched = have.lossy_queues = PrioritySet{};
+  want.pfc = want.ecn = want.watched = PrioritySet{3};
+  want.lossy_queues = want.lossless_queues = want.sized_by_switch = PrioritySet{3};
+  have.pfc = have.ecn = have.watched = PrioritySet{};
+  have.lossy_queues = have.lossless_queues = have.sized_by_switch = PrioritySet{};
   for (auto member :
        {&PortSettings::watchdog_ms, &PortSettings::cable_metres, &PortSettings::mtu, &PortSettings::cnp_dscp,
         &PortSettings::cnp_priority, &PortSettings::tos, &PortSettings::traffic_class}) {

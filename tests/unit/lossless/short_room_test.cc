@@ -74,6 +74,34 @@ TEST(ShortRoom, IsNotJudgedWhereAnythingOfItIsNotKnown) {
   EXPECT_EQ(Weight(none), std::nullopt);
 }
 
+TEST(UnsaidBuffers, AreWhatNeitherARowNorTheSwitchItselfSaysOfAPriority) {
+  PortSettings port;
+  const auto unsaid = [&port] {
+    std::string settings;
+    for (const Unsaid& one : FindUnsaidBuffers(port, 3, "leaf-3 Ethernet0")) {
+      EXPECT_NE(one.sentence.find("leaf-3 Ethernet0"), std::string::npos) << one.sentence;
+      EXPECT_FALSE(one.next.empty());
+      settings += std::string(SettingName(one.setting)) + " ";
+    }
+    return settings;
+  };
+  EXPECT_EQ(unsaid(), "lossyQueues bufferBytes ");
+  port.lossy_queues = PrioritySet{0, 4};
+  port.lossless_queues = port.sized_by_switch = PrioritySet{4};
+  port.buffer_bytes.emplace().fill(kNotSaid);
+  (*port.buffer_bytes)[4] = 100'000;
+  EXPECT_EQ(unsaid(), "lossyQueues bufferBytes ") << "of another priority";
+  port.lossy_queues = PrioritySet{3};
+  EXPECT_EQ(unsaid(), "bufferBytes ") << "that it is lossy is known";
+  port.lossy_queues.reset();
+  port.lossless_queues = PrioritySet{3};
+  (*port.buffer_bytes)[3] = 0;
+  EXPECT_EQ(unsaid(), "") << "that there is no room is known";
+  (*port.buffer_bytes)[3] = kNotSaid;
+  port.sized_by_switch = PrioritySet{3};
+  EXPECT_EQ(unsaid(), "");
+}
+
 // Rows of 5, 40 and 300 m of what NVIDIA ships for Spectrum-3 and -4 (sonic-buildimage, pg_profile_lookup.ini of
 // Mellanox-SN4280-O28 and Mellanox-SN5610N-C256S2), sized for packets that fill their cells.
 TEST(ShortRoom, IsNotFoundInTheTablesThatNvidiaShips) {

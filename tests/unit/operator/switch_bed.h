@@ -47,6 +47,23 @@ inline std::map<std::string, crds::Json> SonicTables(const std::string& hostname
                               {"green_max_threshold", "2097152"},
                               {"green_drop_probability", "5"}}}};
   tables["QUEUE"] = {{"Ethernet0|3", {{"wred_profile", "W"}}}};
+  tables["BUFFER_POOL"] = {
+      {"ingress_lossless_pool", {{"type", "ingress"}, {"mode", "dynamic"}, {"size", "10875072"}}},
+      {"egress_lossless_pool", {{"type", "egress"}, {"mode", "static"}, {"size", "15982720"}}},
+      {"egress_lossy_pool", {{"type", "egress"}, {"mode", "dynamic"}, {"size", "9243812"}}}};
+  tables["BUFFER_PROFILE"] = {
+      {"pg_lossless_100000_5m_profile",
+       {{"pool", "ingress_lossless_pool"},
+        {"size", "79728"},
+        {"xon", "18432"},
+        {"xoff", "61296"},
+        {"dynamic_th", "0"}}},
+      {"egress_lossless_profile",
+       {{"pool", "egress_lossless_pool"}, {"size", "1518"}, {"static_th", "3995680"}}},
+      {"egress_lossy_profile", {{"pool", "egress_lossy_pool"}, {"size", "1518"}, {"dynamic_th", "3"}}}};
+  tables["BUFFER_PG"] = {{"Ethernet0|3", {{"profile", "pg_lossless_100000_5m_profile"}}}};
+  tables["BUFFER_QUEUE"] = {{"Ethernet0|0-2", {{"profile", "egress_lossy_profile"}}},
+                            {"Ethernet0|3", {{"profile", "egress_lossless_profile"}}}};
   return tables;
 }
 

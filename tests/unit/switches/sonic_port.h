@@ -6,8 +6,8 @@
 
 #include "formats/sonic_config.h"
 #include "lossless/policy.h"
-#include "lossless/render.h"
 #include "lossless/port_settings.h"
+#include "lossless/render.h"
 
 namespace heddle::test {
 
@@ -34,6 +34,10 @@ inline formats::SonicPort LosslessPort(const std::string& name, const std::strin
   settings.watchdog_ms = 200;
   settings.mtu = 9216;
   settings.marking = lossless::EcnMarkings{{3, {1'048'576, 2'097'152, 5}}};
+  settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
+  (*settings.buffer_bytes)[3] = 165'888;
+  settings.lossy_queues = lossless::PrioritySet{0, 1, 2, 4, 5, 6, 7};
+  settings.lossless_queues = lossless::PrioritySet{3};
   return port;
 }
 

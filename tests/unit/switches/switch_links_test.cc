@@ -292,7 +292,7 @@ TEST_F(SwitchLinksTest, ContradictWhereTheEndsPauseByDifferentPrioritiesOrHaveNo
             "leaf-0 Ethernet0 has priorityToGroup priority 3: 3, and spine-0 Ethernet0 has priority 3: 4");
   Spine() = Leaf();
   Spine().settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
-  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless) << "nobody says how much";
+  EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved) << "nobody says how much";
   (*Spine().settings.buffer_bytes)[3] = 0;
   outcome = First();
   EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
@@ -300,6 +300,34 @@ TEST_F(SwitchLinksTest, ContradictWhereTheEndsPauseByDifferentPrioritiesOrHaveNo
   EXPECT_EQ(outcome.findings.front().rule, "buffer-empty");
   EXPECT_EQ(outcome.findings.front().leaf, "0");
   EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("spine-0 Ethernet0 has no room"));
+}
+
+TEST_F(SwitchLinksTest, AreUnprovedWhereAnEndSaysNothingOfTheBuffersOfWhatIsLossless) {
+  const formats::SonicPort whole = Leaf();
+  for (formats::SonicPort* const end : {&Leaf(), &Spine()}) {
+    const std::string name = end == &Leaf() ? "leaf-0 Ethernet0" : "spine-0 Ethernet0";
+    const auto with = [&](auto change) {
+      Leaf() = Spine() = whole;
+      change(end->settings);
+      const lossless::CableOutcome outcome = First();
+      EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved) << name;
+      EXPECT_THAT(outcome.findings, SizeIs(1)) << name;
+      return outcome.findings.empty() ? std::string() : outcome.findings.front().sentence;
+    };
+    const std::string room = "nobody says how much " + name + " holds after a pause for priority 3";
+    EXPECT_EQ(with([](auto& settings) { settings.buffer_bytes.reset(); }), room);
+    EXPECT_EQ(with([](auto& settings) {
+                (*settings.buffer_bytes)[4] = 165'888;
+                (*settings.buffer_bytes)[3] = lossless::kNotSaid;
+              }),
+              room);
+    EXPECT_EQ(with([](auto& settings) { settings.lossless_queues = lossless::PrioritySet{4}; }),
+              "nobody says whether the queue by which priority 3 leaves " + name + " has a lossless buffer");
+    Leaf() = Spine() = whole;
+    end->settings.buffer_bytes.reset();
+    end->settings.sized_by_switch = lossless::PrioritySet{3};
+    EXPECT_EQ(First().verdict, LosslessVerdict::kLossless) << name << " sizes it itself";
+  }
 }
 
 TEST_F(SwitchLinksTest, HoldTheRoomOfEachEndAgainstWhatStillArrivesOverTheirCable) {
