@@ -405,12 +405,8 @@ class Patcher {
   // Headroom: a profile like that which the port has, with the bytes that are wanted.
   void Groups(const SonicWish& wish) {
     const PortSettings& settings = wish.rendering.settings;
+    if (dynamic_) return GroupsThatAreSized(wish);
     if (!settings.buffer_bytes) return;
-    if (dynamic_) {
-      return Note(
-          "the switch sizes headroom itself by speed, cable and MTU (buffer_model dynamic): bufferBytes is "
-          "left to it");
-    }
     const Reason reason = Because(wish, Setting::kBufferBytes, "what comes after the pause is held");
     for (int group = 0; group < kPriorities; ++group) {
       const int wanted = (*settings.buffer_bytes)[std::size_t(group)];
@@ -420,10 +416,7 @@ class Patcher {
       const Json& profile = Entry(editor_.work(), "BUFFER_PROFILE", now);
       const auto xoff = Within(std::string_view(TextOf(Member(profile, "xoff"))), 0, 1 << 30);
       if (!xoff) {
-        Note(fmt::format(
-            "{} has no lossless buffer profile on priority group {}: SONiC makes one from pfc_enable, "
-            "speed and CABLE_LENGTH, and this is then to be rendered again",
-            wish.port, group));
+        GiveProfile(wish, group, reason);
         continue;
       }
       if (*xoff >= wanted) continue;
@@ -439,12 +432,65 @@ class Patcher {
     }
   }
 
+  // A switch that sizes headroom itself does so for groups with a row.
+  void GroupsThatAreSized(const SonicWish& wish) {
+    const PortSettings& settings = wish.rendering.settings;
+    if (settings.buffer_bytes) {
+      Note(
+          "the switch sizes headroom itself by speed, cable and MTU (buffer_model dynamic): bufferBytes is "
+          "left to it");
+    }
+    if (!settings.pfc) return;
+    for (const int group : settings.pfc->Members()) {
+      // Redis holds a row without fields as one that is called NULL.
+      if (!CellText("BUFFER_PG", wish.port, group, "profile").empty() ||
+          !CellText("BUFFER_PG", wish.port, group, "NULL").empty())
+        continue;
+      editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", "NULL"}}}},
+                        {"the switch sizes headroom of this group",
+                         "sonic-swss cfgmgr/buffermgrdyn.cpp: for rows of BUFFER_PG whose profile is NULL"});
+    }
+  }
+
+  // A profile as SONiC makes them itself (sonic-swss, cfgmgr/buffermgr.cpp), for a group that has none with xoff. It
+  // makes none where its table has no row for the speed and the cable.
+  void GiveProfile(const SonicWish& wish, int group, const Reason& reason) {
+    const std::string name = "ingress_lossless_pool";
+    const Json& pool = Entry(live_, "BUFFER_POOL", name);
+    const auto& headroom = wish.rendering.headroom;
+    // A static pool's threshold is a share of its chip's memory, which nobody says here.
+    if (!headroom || TextOf(Member(pool, "mode")) != "dynamic") {
+      return Note(fmt::format(
+          "{} has no buffer profile with xoff on priority group {}, and gets none: BUFFER_POOL has no {} of "
+          "mode dynamic. SONiC makes one from pfc_enable where its model's pg_profile_lookup.ini has the "
+          "port's speed and CABLE_LENGTH: render again once it has, else make one by hand",
+          wish.port, group, name));
+    }
+    const bool shared = !TextOf(Member(pool, "xoff")).empty();
+    // The threshold is that of NVIDIA's templates, whose chips alone are known (sonic-buildimage,
+    // DEFAULT_LOSSLESS_BUFFER_PARAMETER: default_dynamic_th).
+    const Json content{{"pool", Reference("BUFFER_POOL", name)},
+                       {"xon", std::to_string(headroom->xon_bytes)},
+                       {"xoff", std::to_string(headroom->xoff_bytes)},
+                       {"size", std::to_string(shared ? headroom->xon_bytes : headroom->size_bytes())},
+                       {"dynamic_th", "0"}};
+    const std::string profile =
+        editor_.Named("BUFFER_PROFILE", fmt::format("heddle_lossless_{}", headroom->xoff_bytes), "", content,
+                      reason, [](const std::string&) { return true; });
+    editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", Reference("BUFFER_PROFILE", profile)}}}},
+                      reason);
+  }
+
   // A lossless queue drops nothing on the way out either, where the switch has a profile for that.
   void EgressBuffers(const SonicWish& wish) {
     const PortSettings& settings = wish.rendering.settings;
     const std::string name = "egress_lossless_profile";
-    if (!settings.pfc || !settings.pause_to_queue || !Member(live_, "BUFFER_QUEUE").is_object()) return;
-    if (!Entry(live_, "BUFFER_PROFILE", name).is_object()) return;
+    if (!settings.pfc || !settings.pause_to_queue || settings.pfc->empty()) return;
+    if (!Entry(live_, "BUFFER_PROFILE", name).is_object()) {
+      return Note(fmt::format(
+          "BUFFER_QUEUE is left as it is: BUFFER_PROFILE has no {}, which the queue of data is to have",
+          name));
+    }
     for (const int priority : settings.pfc->Members()) {
       const int queue = (*settings.pause_to_queue)[std::size_t(priority)];
       if (sonic::NameIn("BUFFER_PROFILE", CellText("BUFFER_QUEUE", wish.port, queue, "profile")) == name)

@@ -350,6 +350,16 @@ class Qos(GuestCase):
             else:
                 place[steps[-1]] = operation["value"]
         tables["PORT"]["Ethernet0"]["fec"] = "rs"
+        # What SONiC makes of pfc_enable, speed and CABLE_LENGTH, and its template of queues: buffermgr.cpp, buffers_config.j2.
+        tables |= {
+            "BUFFER_POOL": {"ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "33004032"},
+                            "egress_lossless_pool": {"type": "egress", "mode": "static", "size": "33004032"}},
+            "BUFFER_PROFILE": {"pg_lossless_400000_5m_profile": {"pool": "ingress_lossless_pool", "size": "118432",
+                                                                 "xon": "18432", "xoff": "100000", "dynamic_th": "0"},
+                               "egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "1518",
+                                                           "static_th": "33004032"}},
+            "BUFFER_PG": {"Ethernet0|3": {"profile": "pg_lossless_400000_5m_profile"}},
+            "BUFFER_QUEUE": {"Ethernet0|3": {"profile": "egress_lossless_profile"}}}
         file = self.guest.folder / "leaf-3.json"
         file.write_text(json.dumps(tables))
         return file

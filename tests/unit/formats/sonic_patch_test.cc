@@ -174,6 +174,78 @@ TEST(SonicPatch, SizesHeadroomByAProfileLikeThePorts) {
   EXPECT_THAT(PatchOf(config.dump(), wishes).notes, Contains(HasSubstr("buffer_model dynamic")));
 }
 
+// As sonic-swss' buffermgr makes them, which has no row in its table for most lengths of a cable.
+TEST(SonicPatch, MakesAProfileForAGroupThatHasNoneWithXoffWhereChipAndCableAreKnown) {
+  Json config = Json::parse(LosslessFixture("sonic-default.json"));
+  config["BUFFER_POOL"]["ingress_lossless_pool"] = {
+      {"type", "ingress"}, {"mode", "dynamic"}, {"size", "30000000"}};
+  config["BUFFER_PROFILE"]["ingress_lossy_profile"] = {
+      {"pool", "ingress_lossless_pool"}, {"size", "0"}, {"dynamic_th", "3"}};
+  const std::vector<SonicWish> wishes{
+      {"Ethernet0", Rendered({}, "spectrum/v1", {PortFacing::kHost, 400'000, 7})}};
+  ASSERT_TRUE(wishes[0].rendering.headroom);
+  const lossless::Headroom room = *wishes[0].rendering.headroom;
+  const auto made = [&wishes](const Json& live) {
+    const auto patched = Patched(live.dump(), PatchOf(live.dump(), wishes));
+    EXPECT_TRUE(patched) << patched.error().message;
+    ExpectAsWanted(*patched, wishes);
+    EXPECT_THAT(PatchOf(*patched, wishes).lines, IsEmpty());
+    const auto faults = CheckSonic(*patched), before = CheckSonic(live.dump());
+    EXPECT_TRUE(faults && before && *faults == *before) << "it makes none";
+    const Json after = Json::parse(*patched);
+    return after["BUFFER_PROFILE"][after["BUFFER_PG"]["Ethernet0|3"]["profile"].get<std::string>()];
+  };
+  const Json fresh = made(config);
+  EXPECT_EQ(fresh["pool"], "ingress_lossless_pool");
+  EXPECT_EQ(fresh["xoff"], std::to_string(room.xoff_bytes));
+  EXPECT_EQ(fresh["xon"], std::to_string(room.xon_bytes));
+  EXPECT_EQ(fresh["size"], std::to_string(room.size_bytes()));
+  EXPECT_EQ(fresh["dynamic_th"], "0");
+  config["BUFFER_PG"]["Ethernet0|3-4"]["profile"] = "ingress_lossy_profile";
+  EXPECT_EQ(made(config), fresh) << "a lossy profile is none for a lossless group";
+  config["BUFFER_POOL"]["ingress_lossless_pool"]["xoff"] = "4000000";
+  EXPECT_EQ(made(config)["size"], std::to_string(room.xon_bytes)) << "headroom is shared";
+  // A threshold of a static pool depends on the chip's memory.
+  config["BUFFER_POOL"]["ingress_lossless_pool"]["mode"] = "static";
+  const SonicPatch left = PatchOf(config.dump(), wishes);
+  EXPECT_THAT(left.notes, Contains(HasSubstr("Ethernet0 has no buffer profile with xoff on priority group 3, "
+                                             "and gets none: BUFFER_POOL has no ingress_lossless_pool")));
+  for (const PatchLine& line : left.lines) EXPECT_THAT(line.where, Not(HasSubstr("BUFFER_P")));
+}
+
+TEST(SonicPatch, GivesAGroupARowWhereTheSwitchSizesHeadroomItself) {
+  Json config = Json::parse(LosslessFixture("sonic-default.json"));
+  config["DEVICE_METADATA"]["localhost"]["buffer_model"] = "dynamic";
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered({.cable_metres = 5})}};
+  const auto patched = Patched(config.dump(), PatchOf(config.dump(), wishes));
+  ASSERT_TRUE(patched) << patched.error().message;
+  EXPECT_EQ(Json::parse(*patched)["BUFFER_PG"], (Json{{"Ethernet0|3", {{"profile", "NULL"}}}}));
+  EXPECT_THAT(PatchOf(*patched, wishes).lines, IsEmpty());
+  const auto read = ParseSonicConfig(*patched);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(Find(*read, "Ethernet0")->settings.sized_by_switch, lossless::PrioritySet{3});
+  for (const Json& row : {Json{{"NULL", "NULL"}}, Json{{"profile", "mine"}}}) {
+    config["BUFFER_PG"]["Ethernet0|3"] = row;
+    for (const PatchLine& line : PatchOf(config.dump(), wishes).lines)
+      EXPECT_THAT(line.where, Not(HasSubstr("BUFFER_PG"))) << row;
+  }
+}
+
+TEST(SonicPatch, NamesTheLosslessProfileOfQueuesWhereThereIsOneAndSaysWhereThereIsNone) {
+  Json config = Json::parse(LosslessFixture("sonic-default.json"));
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered()}};
+  const auto note = Contains(HasSubstr("BUFFER_PROFILE has no egress_lossless_profile"));
+  EXPECT_THAT(PatchOf(config.dump(), wishes).notes, note);
+  config["BUFFER_PROFILE"]["egress_lossless_profile"] = {{"pool", "egress_lossless_pool"}, {"size", "0"}};
+  const SonicPatch patch = PatchOf(config.dump(), wishes);
+  EXPECT_THAT(patch.notes, Not(note));
+  const auto patched = Patched(config.dump(), patch);
+  ASSERT_TRUE(patched) << patched.error().message;
+  EXPECT_EQ(Json::parse(*patched)["BUFFER_QUEUE"],
+            (Json{{"Ethernet0|3", {{"profile", "egress_lossless_profile"}}}}));
+  EXPECT_THAT(PatchOf(*patched, wishes).lines, IsEmpty());
+}
+
 TEST(SonicPatch, KeepsOtherPortsOfOneEntry) {
   Json config = Json::parse(LosslessFixture("sonic-default.json"));
   config["QUEUE"] = {{"Ethernet0,Ethernet4|3-4", {{"wred_profile", "[WRED_PROFILE|AZURE_LOSSLESS]"}}}};
