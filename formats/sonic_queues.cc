@@ -49,6 +49,14 @@ void ForEachCell(const std::string& key, Each each) {
   }
 }
 
+// Of two rows for one queue or group, as Ethernet0|3 and Ethernet0|3-4, which do not agree, the switch takes whichever
+// comes last, and nobody knows which does: of that cell nothing is said, as T{} has it.
+template <class T>
+void PutCell(std::map<int, T>& cells, int number, const T& value) {
+  const auto [at, fresh] = cells.try_emplace(number, value);
+  if (!fresh && !(at->second == value)) at->second = T{};
+}
+
 void ReadSending(const Json& root, Queues& queues) {
   const Json& table = Member(root, "QUEUE");
   if (!table.is_object()) return;
@@ -138,7 +146,7 @@ void ReadHeadroom(const Json& root, Queues& queues) {
       continue;
     }
     ForEachCell(key, [&](const std::string& port, int number) {
-      if (queues.rooms.size() <= kMaxPorts) queues.rooms[port][number] = *room;
+      if (queues.rooms.size() <= kMaxPorts) PutCell(queues.rooms[port], number, *room);
     });
   }
 }
@@ -155,10 +163,10 @@ void ReadEgress(const Json& root, Queues& queues) {
       Blame(key, profile.error().message, queues.faults);
       continue;
     }
-    if (profile->fields == nullptr) continue;  // as without the row: what the chip has by default
-    const bool lossy = is_lossy(profile->name) || is_lossy(profile->pool);
+    std::optional<bool> lossy;  // without a profile, as without the row: what the chip has by default
+    if (profile->fields != nullptr) lossy = is_lossy(profile->name) || is_lossy(profile->pool);
     ForEachCell(key, [&](const std::string& port, int number) {
-      if (queues.lossy.size() <= kMaxPorts) queues.lossy[port][number] = lossy;
+      if (queues.lossy.size() <= kMaxPorts) PutCell(queues.lossy[port], number, lossy);
     });
   }
 }
@@ -259,8 +267,8 @@ void PutQueues(const Queues& queues, const std::string& port, const lossless::Pr
     const lossless::PriorityTable stopped = settings.pause_to_queue.value_or(lossless::Identity());
     for (int priority = 0; priority < kPriorities; ++priority) {
       const auto queue = found->second.find(stopped[std::size_t(priority)]);
-      if (queue == found->second.end()) continue;
-      (queue->second ? settings.lossy_queues : settings.lossless_queues)->Insert(priority);
+      if (queue == found->second.end() || !queue->second) continue;
+      (*queue->second ? settings.lossy_queues : settings.lossless_queues)->Insert(priority);
     }
   }
 }

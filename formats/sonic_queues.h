@@ -22,13 +22,15 @@ struct Sending {
 struct Room {
   std::optional<int> xoff;  // bytes; 0 where its profile has no room for any
   bool sized = false;       // the switch reckons it itself
+  friend bool operator==(const Room&, const Room&) = default;
 };
 
 // By port, then by queue or priority group.
 struct Queues {
   std::map<std::string, std::map<int, Sending>> sending;
   std::map<std::string, std::map<int, Room>> rooms;
-  std::map<std::string, std::map<int, bool>> lossy;  // whether a queue's profile is
+  // Whether a queue's profile is; nothing where its row names none, or several rows do not agree.
+  std::map<std::string, std::map<int, std::optional<bool>>> lossy;
   std::map<std::string, int> cable_metres;
   std::map<std::string, std::string> faults;  // by port: a sentence with the field that cannot be read
 };

@@ -240,6 +240,28 @@ TEST(SonicConfig, TellsForWhichGroupsTheSwitchReckonsHeadroomItself) {
   EXPECT_EQ(sized("traditional", R"({"profile": "mine"})", "5m"), std::nullopt);
 }
 
+TEST(SonicConfig, SaysNothingOfAGroupOrAQueueOfWhichTwoRowsDoNotAgree) {
+  const auto port = [](const std::string& group, const std::string& queue) {
+    const auto config = ParseSonicConfig(R"({
+        "BUFFER_PROFILE": {"lossless": {"xoff": "40000"}, "lossy": {"dynamic_th": "3"}},
+        "BUFFER_PG": {"Ethernet0|3-4": {"profile": "lossless"}, "Ethernet0|3": {"profile": ")" +
+                                         group + R"("}},
+        "BUFFER_QUEUE": {"Ethernet0|3-4": {"profile": "lossless"}, "Ethernet0|3": {"profile": ")" +
+                                         queue + R"("}},
+        "PORT": {"Ethernet0": {}}})");
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings;
+  };
+  const lossless::PortSettings one = port("lossless", "lossless");
+  EXPECT_EQ(one.buffer_bytes->at(3), 40'000);
+  EXPECT_EQ(one.lossless_queues, (PrioritySet{3, 4}));
+  const lossless::PortSettings two = port("lossy", "lossy");
+  EXPECT_EQ(two.buffer_bytes->at(3), lossless::kNotSaid);
+  EXPECT_EQ(two.buffer_bytes->at(4), 40'000);
+  EXPECT_EQ(two.lossless_queues, PrioritySet{4});
+  EXPECT_EQ(two.lossy_queues, PrioritySet{});
+}
+
 TEST(SonicConfig, NamesTheBufferThatIsNotThereOrCannotBeRead) {
   const auto why = [](const std::string& rows) {
     return Refusal(R"({"BUFFER_POOL": {"pool": {}}, "BUFFER_PROFILE": {

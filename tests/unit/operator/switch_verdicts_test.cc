@@ -414,6 +414,18 @@ TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   EXPECT_EQ(Reason(verdicts.statuses.at("spine-1"), crds::kCablesLossless), "Contradiction");
 }
 
+TEST_F(SwitchVerdictsTest, ASwitchWhoseTablesNameNoBuffersForDataProvesNothing) {
+  std::map<std::string, crds::Json> tables = SonicTables("leaf-3", true);
+  for (const char* table : {"BUFFER_POOL", "BUFFER_PROFILE", "BUFFER_PG", "BUFFER_QUEUE"})
+    tables[table] = crds::Json::object();
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, table] : tables) texts[name] = table.dump();
+  auto answer = switches::ReadSonicText(switches::SonicConfigText(texts).value());
+  ASSERT_TRUE(answer) << answer.error().message;
+  answers["leaf-3"].config = std::make_shared<const switches::SonicAnswer>(*std::move(answer));
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
+}
+
 TEST_F(SwitchVerdictsTest, APortBetweenTwoSwitchesIsRenderedByThePolicyOfTheHostsBelow) {
   AddSpine(true);
   fabric_switches[0].spec.mode = fabric_switches[1].spec.mode = crds::SwitchMode::kRender;
