@@ -56,7 +56,7 @@ class Checker {
   }
 
  private:
-  void Fault(std::string where, std::string what, std::string_view model) {
+  void Fault(const std::string& where, std::string what, std::string_view model) {
     if (faults_.size() < kMaxFaults)
       faults_.push_back({Printable(where, 120), std::move(what), std::string(model)});
   }
@@ -199,7 +199,8 @@ class Checker {
           const auto max = Range(where, entry, most, 0, kAnything, kModel);
           const auto min = Range(where, entry, prefix + colour + "_min_threshold", 0, kAnything, kModel);
           if (max && min && *max < *min)
-            Fault(where + " " + most, fmt::format("{} is less than where it begins, {}", *max, *min), kModel);
+            Fault(fmt::format("{} {}", where, most),
+                  fmt::format("{} is less than where it begins, {}", *max, *min), kModel);
         }
       }
     });
