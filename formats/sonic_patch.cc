@@ -442,10 +442,7 @@ class Patcher {
     }
     if (!settings.pfc) return;
     for (const int group : settings.pfc->Members()) {
-      // Redis holds a row without fields as one that is called NULL.
-      if (!CellText("BUFFER_PG", wish.port, group, "profile").empty() ||
-          !CellText("BUFFER_PG", wish.port, group, "NULL").empty())
-        continue;
+      if (!CellText("BUFFER_PG", wish.port, group, "profile").empty()) continue;
       editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", "NULL"}}}},
                         {"the switch sizes headroom of this group",
                          "sonic-swss cfgmgr/buffermgrdyn.cpp: for rows of BUFFER_PG whose profile is NULL"});

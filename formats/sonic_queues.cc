@@ -105,14 +105,13 @@ base::Result<BufferProfile> ProfileOf(const Json& root, std::string_view table, 
 
 // A profile without xoff is a lossy one: nothing is held after a pause. But where the switch sizes headroom itself
 // (buffer_model dynamic) none stands there, or one that counts for nothing (sonic-swss, cfgmgr/buffermgrdyn.cpp:
-// headroom_type), and a group for which it does so names NULL, or has no field at all, which Redis holds as one that is
-// called so. In the static model nobody makes a profile of that.
+// headroom_type), and a group for which it does so names NULL. A row with any other field it refuses, and so one that
+// has none, which Redis holds as one that is called NULL. In the static model nobody makes a profile of either.
 base::Result<Room> RoomOf(const Json& root, const std::string& key, const Json& group, bool dynamic) {
   Room room;
   ASSIGN_OR_RETURN(const BufferProfile profile, ProfileOf(root, "BUFFER_PG", key, group));
   if (profile.fields == nullptr) {
-    const bool names_null = profile.name == kNoProfile || TextOf(Member(group, kNoProfile)) == kNoProfile;
-    room.sized = dynamic && names_null;
+    room.sized = dynamic && profile.name == kNoProfile && group.size() == 1;
     return room;
   }
   if (TextOf(Member(*profile.fields, "headroom_type")) == "dynamic") {

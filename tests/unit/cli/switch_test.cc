@@ -361,7 +361,7 @@ TEST(SwitchCompareCommand, BelievesASwitchThatSizesHeadroomItselfWhereItCan) {
   EXPECT_EQ(dynamic([](Json& config) {
               config["BUFFER_PG"]["Ethernet4|3-4"] = Json{{"NULL", "NULL"}};
             }),
-            "Lossless");
+            "bufferBytes");
   EXPECT_EQ(dynamic([](Json& config) { config["BUFFER_PG"].erase("Ethernet4|3-4"); }), "bufferBytes");
   EXPECT_EQ(dynamic([](Json& config) { config["BUFFER_PG"]["Ethernet4|3-4"] = Json::object(); }),
             "bufferBytes");

@@ -228,11 +228,13 @@ TEST(SonicConfig, TellsForWhichGroupsTheSwitchReckonsHeadroomItself) {
   };
   const std::string null = R"({"profile": "NULL"})";
   EXPECT_EQ(sized("dynamic", null, "5m"), PrioritySet{3});
-  EXPECT_EQ(sized("dynamic", R"({"NULL": "NULL"})", "5m"), PrioritySet{3});
   EXPECT_EQ(sized("dynamic", R"({"profile": "mine"})", "5m"), PrioritySet{3});
   EXPECT_EQ(sized("dynamic", R"({"profile": "fixed"})", "5m"), std::nullopt);
   EXPECT_EQ(sized("dynamic", R"({"profile": "lossy"})", "5m"), std::nullopt);
   EXPECT_EQ(sized("dynamic", "{}", "5m"), std::nullopt);
+  EXPECT_EQ(sized("dynamic", R"({"NULL": "NULL"})", "5m"), std::nullopt)
+      << "SONiC takes no field but profile";
+  EXPECT_EQ(sized("dynamic", R"({"NULL": "NULL", "profile": "NULL"})", "5m"), std::nullopt);
   EXPECT_EQ(sized("dynamic", R"("NULL")", "5m"), std::nullopt) << "it is no row";
   EXPECT_EQ(sized("dynamic", null, "0m"), std::nullopt);
   EXPECT_EQ(sized("dynamic", null, "None"), std::nullopt);

@@ -224,11 +224,13 @@ TEST(SonicPatch, GivesAGroupARowWhereTheSwitchSizesHeadroomItself) {
   const auto read = ParseSonicConfig(*patched);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(Find(*read, "Ethernet0")->settings.sized_by_switch, lossless::PrioritySet{3});
-  for (const Json& row : {Json{{"NULL", "NULL"}}, Json{{"profile", "mine"}}}) {
-    config["BUFFER_PG"]["Ethernet0|3"] = row;
-    for (const PatchLine& line : PatchOf(config.dump(), wishes).lines)
-      EXPECT_THAT(line.where, Not(HasSubstr("BUFFER_PG"))) << row;
-  }
+  config["BUFFER_PG"]["Ethernet0|3"] = {{"profile", "mine"}};
+  for (const PatchLine& line : PatchOf(config.dump(), wishes).lines)
+    EXPECT_THAT(line.where, Not(HasSubstr("BUFFER_PG")));
+  config["BUFFER_PG"]["Ethernet0|3"] = Json::object();  // which SONiC refuses
+  const auto named = Patched(config.dump(), PatchOf(config.dump(), wishes));
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_EQ(Json::parse(*named)["BUFFER_PG"]["Ethernet0|3"]["profile"], "NULL");
 }
 
 TEST(SonicPatch, NamesTheLosslessProfileOfQueuesWhereThereIsOneAndSaysWhereThereIsNone) {
