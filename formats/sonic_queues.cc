@@ -151,9 +151,12 @@ void ReadHeadroom(const Json& root, Queues& queues) {
 }
 
 // Which profiles of queues are lossy no field says, and thresholds are each chip's own: it is their names and their
-// pools' that do, as sonic-buildimage buffers_defaults_*.j2 has them (q_lossy_profile, egress_lossy_pool).
+// pools' that do, as sonic-buildimage buffers_defaults_*.j2 has them (q_lossy_profile, egress_lossless_pool). Of one
+// whose names have neither word nothing is said.
 void ReadEgress(const Json& root, Queues& queues) {
-  const auto is_lossy = [](const std::string& name) { return name.find("lossy") != std::string::npos; };
+  const auto has = [](const BufferProfile& profile, std::string_view word) {
+    return profile.name.find(word) != std::string::npos || profile.pool.find(word) != std::string::npos;
+  };
   const Json& table = Member(root, "BUFFER_QUEUE");
   if (!table.is_object()) return;
   for (const auto& [key, queue] : table.items()) {
@@ -163,7 +166,11 @@ void ReadEgress(const Json& root, Queues& queues) {
       continue;
     }
     std::optional<bool> lossy;  // without a profile, as without the row: what the chip has by default
-    if (profile->fields != nullptr) lossy = is_lossy(profile->name) || is_lossy(profile->pool);
+    if (profile->fields != nullptr && has(*profile, "lossy")) {
+      lossy = true;
+    } else if (profile->fields != nullptr && has(*profile, "lossless")) {
+      lossy = false;
+    }
     ForEachCell(key, [&](const std::string& port, int number) {
       if (queues.lossy.size() <= kMaxPorts) PutCell(queues.lossy[port], number, lossy);
     });

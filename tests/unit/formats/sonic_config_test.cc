@@ -199,16 +199,19 @@ TEST(SonicConfig, TellsWhichPausesStopAQueueWithALossyBuffer) {
   const auto config = ParseSonicConfig(R"({
     "BUFFER_PROFILE": {"egress_lossless_profile": {"pool": "egress_lossless_pool", "static_th": "32740352"},
                        "q_lossy_profile": {"pool": "egress_lossy_pool", "dynamic_th": "3"},
-                       "mine": {"pool": "[BUFFER_POOL|egress_lossy_pool]"}},
+                       "mine": {"pool": "[BUFFER_POOL|egress_lossy_pool]"},
+                       "yours": {"pool": "egress_lossless_pool"}, "theirs": {"pool": "egress_pool"}},
     "BUFFER_QUEUE": {"Ethernet0|0-2": {"profile": "q_lossy_profile"},
                      "Ethernet0|3": {"profile": "egress_lossless_profile"}, "Ethernet0|4": {"profile": "mine"},
-                     "Ethernet0|5": {"profile": "NULL"}},
-    "MAP_PFC_PRIORITY_TO_QUEUE": {"M": {"3": "3", "4": "4", "6": "0"}},
+                     "Ethernet0|5": {"profile": "NULL"}, "Ethernet0|6": {"profile": "theirs"},
+                     "Ethernet0|7": {"profile": "yours"}},
+    "MAP_PFC_PRIORITY_TO_QUEUE": {"M": {"1": "6", "2": "7", "3": "3", "4": "4", "6": "0"}},
     "PORT_QOS_MAP": {"Ethernet0": {"pfc_to_queue_map": "M"}, "Ethernet4": {"pfc_enable": ""}},
     "PORT": {"Ethernet0": {}, "Ethernet4": {}}})");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->ports.at(0).settings.lossy_queues, (PrioritySet{4, 6}));
-  EXPECT_EQ(config->ports.at(0).settings.lossless_queues, (PrioritySet{3})) << "of 5 nobody says anything";
+  EXPECT_EQ(config->ports.at(0).settings.lossless_queues, (PrioritySet{2, 3}))
+      << "of the queues 5 and 6 nobody says anything";
   EXPECT_EQ(config->ports.at(1).settings.lossy_queues, std::nullopt) << "it has no BUFFER_QUEUE";
   EXPECT_EQ(config->ports.at(1).settings.lossless_queues, std::nullopt);
 }
