@@ -11,7 +11,6 @@
 namespace heddle::nodeagent {
 namespace {
 
-using topology::LinkState;
 using topology::Nic;
 using topology::NicPort;
 using topology::Transport;

@@ -67,7 +67,7 @@ std::vector<kube::ObjectPtr> PodWatch::Now() {
   auto listed = client_.ListAll(kube::kPods, options, late.get_token());
   if (!listed) return Pods();
   std::vector<kube::ObjectPtr> pods;
-  for (Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(Narrow(std::move(pod))));
+  for (const Json& pod : listed->items) pods.push_back(std::make_shared<const Json>(Narrow(pod)));
   return pods;
 }
 

@@ -182,7 +182,7 @@ class Question {
         values.push_back(value);
       }
     }
-    if (values.empty() || !Ask(nvml_.fields, int(values.size()), values.data())) return;
+    if (asked == 0 || values.empty() || !Ask(nvml_.fields, int(values.size()), values.data())) return;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto number = NumberOf(values[i]);
       if (!number) continue;

@@ -197,7 +197,7 @@ std::string FaultOf(const GpuReading& gpu) {
   }
   if (gpu.row_remap_failure.value_or(false)) return "a memory row could not be remapped: replace the GPU";
   // The driver's own word on what to do comes before ours.
-  const std::string asked = AskedFor(gpu);
+  std::string asked = AskedFor(gpu);
   const std::string next = asked.empty() ? ": drain the node and reset the GPU" : ", and " + asked;
   // Kept over a restart by xid_memory.h.
   if (IsFatalXid(gpu.last_xid)) return fmt::format("XID {} was reported{}", gpu.last_xid, next);

@@ -464,6 +464,7 @@ std::optional<Condition> LeavesCounted(const Observation& seen) {
     return Make(kLeavesCounted, true, "AllCounted",
                 fmt::format("the leaf of each of {} InfiniBand ports tells what its end has counted", ports));
   std::vector<std::string> sentences;
+  sentences.reserve(reasons.size());
   for (const std::string& reason : reasons)
     sentences.push_back(fmt::format("{}: {}", fmt::join(unread[reason], ", "), reason));
   return NotKnown(kLeavesCounted, "Unread", Join(sentences));
