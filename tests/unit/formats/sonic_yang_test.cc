@@ -118,7 +118,7 @@ TEST(SonicYang, LooksAtLengthsOfCables) {
 TEST(SonicYang, LooksAtPoolsOfBuffers) {
   const auto said = [](const char* pool, const char* model = "traditional") {
     return Said(R"({"DEVICE_METADATA": {"localhost": {"buffer_model": ")" + std::string(model) +
-                R"("}}, "BUFFER_POOL": {"p": )" + std::string(pool) + "}}");
+                R"("}}, "PORT": {}, "BUFFER_POOL": {"p": )" + std::string(pool) + "}}");
   };
   EXPECT_THAT(said(R"({"type": "both", "mode": "static", "size": "26284032", "xoff": "7827456"})"),
               IsEmpty());
