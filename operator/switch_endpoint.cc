@@ -80,7 +80,7 @@ SwitchTrouble TroubleOf(const base::Error& error) {
     case Code::kInternal:
       return is("Unreadable", "nothing of it is used; look at the switch's gnmi service");
     case Code::kNotFound:
-      return is("NotFound", "make it, or correct the FabricSwitch");
+      return is("NotFound", "make or correct it, or correct the FabricSwitch");
     default:
       break;
   }
