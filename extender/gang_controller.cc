@@ -18,6 +18,12 @@ constexpr std::chrono::seconds kCountPeriod{1};  // metrics are scraped far less
 // it would wait for a walk after each of its slices.
 constexpr std::chrono::seconds kBetweenWalks{2};
 
+// Prioritize reckons its scores anew for each snapshot that is published, so few are.
+bool ReserveAlike(const Snapshot& a, const Snapshot& b) {
+  return std::equal(a.fabrics.begin(), a.fabrics.end(), b.fabrics.begin(), b.fabrics.end(),
+                    [](const FabricView& x, const FabricView& y) { return x.may_reserve == y.may_reserve; });
+}
+
 // To observe is to change nothing.
 ControllerOptions Checked(ControllerOptions options) {
   options.preemption = options.preemption && options.mode == Mode::kPlace;
@@ -180,7 +186,7 @@ void GangController::PublishSnapshot() {
 
 void GangController::Publish(Shared<Snapshot> snapshot) {
   const std::lock_guard lock(mutex_);
-  current_ = std::move(snapshot);
+  current_.swap(snapshot);  // what was ends after the lock
 }
 
 // Room may have appeared or gone under a plan: gangs that are not all bound look again, those that run where
@@ -267,7 +273,8 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   look.snapshot = snapshots_.Of(Inputs(std::nullopt));
   // What is reserved for pods that are let go next, or for a rank whose pod just went, the verbs keep from all others;
   // and whoever waits for a GPU is tried again in the moment in which that pod goes.
-  Publish(look.snapshot);
+  if (const auto published = current(); published != nullptr && !ReserveAlike(*published, *look.snapshot))
+    Publish(look.snapshot);
   look.preemption = options_.preemption;
   return look;
 }

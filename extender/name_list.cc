@@ -61,8 +61,10 @@ bool IsPlainList(std::string_view list) {
 
 std::optional<NamesApart> TakeNamesApart(std::string_view body) {
   constexpr std::string_view key = R"("NodeNames")", opening = R"("NodeNames":[)";
-  const std::size_t at = body.find(key);  // inside of a string its quotes would be escaped
-  if (at == std::string_view::npos || !body.substr(at).starts_with(opening)) return std::nullopt;
+  const std::size_t at = body.find(key);  // inside of a string its quotes are escaped
+  if (at == std::string_view::npos || (at > 0 && body[at - 1] == '\\') ||
+      !body.substr(at).starts_with(opening))
+    return std::nullopt;
   const std::size_t first = at + opening.size(), last = body.find_last_not_of(" \n\r\t");
   // The brace closes the request, or what is left would be no JSON.
   if (last < first + 1 || body.substr(last - 1, 2) != "]}") return std::nullopt;

@@ -114,7 +114,8 @@ Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
           pod.demand.resources,
           std::nullopt,
           false,
-          false};
+          false,
+          pod.terminating && pod.plan.has_value()};
 }
 
 std::vector<Reservation> ReservationsOf(const SnapshotInputs& inputs) {

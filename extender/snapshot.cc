@@ -1,7 +1,6 @@
 #include "extender/snapshot.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "crds/fabric_assembly.h"
@@ -33,10 +32,15 @@ topology::NodeId FabricView::Find(std::string_view name) const {
   return index->Find(name);
 }
 
-const Hold* FirstReserved(const std::vector<Hold>& holds) {
-  const auto found = std::find_if(holds.begin(), holds.end(),
-                                  [](const Hold& hold) { return hold.source == Hold::Source::kReserved; });
-  return found == holds.end() ? nullptr : &*found;
+bool MayReserve(const std::vector<Hold>& holds) {
+  return std::any_of(holds.begin(), holds.end(),
+                     [](const Hold& hold) { return hold.source == Hold::Source::kReserved || hold.leaving; });
+}
+
+bool Snapshot::Reserves() const {
+  return std::any_of(fabrics.begin(), fabrics.end(), [](const FabricView& view) {
+    return std::find(view.may_reserve.begin(), view.may_reserve.end(), 1) != view.may_reserve.end();
+  });
 }
 
 void Snapshot::Prefetch(std::string_view node) const {
@@ -44,15 +48,16 @@ void Snapshot::Prefetch(std::string_view node) const {
 }
 
 const Hold* Snapshot::Reservation(std::string_view node) const {
-  const auto on = holds.find(node);
-  return on == holds.end() ? nullptr : FirstReserved(on->second);
-}
-
-const Hold* Snapshot::ReservationBefore(std::string_view node, int gpus) const {
-  for (const FabricView& view : fabrics) {
+  const bool may = std::any_of(fabrics.begin(), fabrics.end(), [node](const FabricView& view) {
+    if (view.may_reserve.empty()) return false;
     const topology::NodeId id = view.Find(node);
-    if (id == topology::kNone) continue;
-    return std::popcount(view.state.node(id).free_gpus) < gpus ? Reservation(node) : nullptr;
+    return id != topology::kNone && view.may_reserve[std::size_t(id)] != 0;
+  });
+  const auto on = may ? holds.find(node) : holds.end();
+  if (on == holds.end()) return nullptr;
+  for (const Hold& hold : on->second) {
+    if (hold.source == Hold::Source::kReserved) return &hold;
+    if (hold.leaving && gangs.contains({hold.ns, hold.owner_uid})) return &hold;
   }
   return nullptr;
 }

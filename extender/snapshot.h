@@ -77,6 +77,8 @@ struct Hold {
   std::optional<base::WallTime> planned_at;  // of a reservation
   bool told = false;   // a reservation whose pod is past the gate with these GPUs in its plan
   bool begun = false;  // a reservation of a gang of which any live pod is past the gate
+  bool leaving =
+      false;  // its pod has a plan and is being deleted: if its gang stands, the next pod is to have its place
   // Of any attempt.
   bool IsOf(const GangKey& gang) const { return owner_uid == gang.owner_uid && ns == gang.ns; }
   friend bool operator==(const Hold&, const Hold&) = default;
@@ -102,14 +104,15 @@ struct FabricView {
   std::vector<std::pair<std::string, std::vector<placement::LeafLoad>>> loads;
   Shared<NodeIndex> index;  // null = none was made; Find searches then
   std::shared_ptr<LonePodScores> scores = std::make_shared<LonePodScores>();  // of `state`
+  std::vector<char> may_reserve = {};  // by node, see MayReserve; empty = none does
 
   topology::NodeId Find(std::string_view name) const;  // kNone where it is not in this fabric
   void Prefetch(std::string_view name) const;          // has memory brought near that Find will read
   std::vector<placement::LeafLoad> LoadsWithout(const std::string& owner_uid) const;
 };
 
-// The first of them that no pod on the node has; null = there is none.
-const Hold* FirstReserved(const std::vector<Hold>& holds);
+// Whether any of them is, or may become in the moment in which its pod is gone, for a pod that is not there yet.
+bool MayReserve(const std::vector<Hold>& holds);
 
 // Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the
 // pod that is bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the
@@ -118,7 +121,6 @@ struct Snapshot {
   std::vector<FabricView> fabrics;
   ByNode<Shared<NodeFacts>> nodes;
   ByNode<std::vector<Hold>> holds;      // only of nodes that have some
-  int reserving = 0;                    // of them, those with GPUs for pods that are on no node yet
   std::map<std::string, int> left_out;  // nodes outside of every fabric, by word
   // "ns/owner" of the gangs that hold slots, by namespace and owner_uid.
   std::map<std::pair<std::string, std::string>, std::string> gangs;
@@ -137,11 +139,11 @@ struct Snapshot {
   std::string Unusable(const std::string& name) const;
   // What stands between a gang's pod and these GPUs (0 = all): holds of others that overlap, in order.
   std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus, const GangKey& gang) const;
-  void Prefetch(std::string_view node) const;  // as FabricView's
-  // A claim on that node's GPUs of a pod that is on no node yet; null = there is none.
+  // A claim on that node's GPUs of a pod that is not there yet: of a plan, or of a rank whose pod has gone or is going;
+  // null = there is none. Of nodes outside of every fabric none is known.
   const Hold* Reservation(std::string_view node) const;
-  // The same, where so many GPUs are not left beside what is held and reserved.
-  const Hold* ReservationBefore(std::string_view node, int gpus) const;
+  bool Reserves() const;                       // whether there may be any
+  void Prefetch(std::string_view node) const;  // as FabricView's
   // The indexes among these that are not healthy, or not there.
   std::uint32_t Unhealthy(const std::string& node, std::uint32_t gpus) const;
 };

@@ -107,13 +107,16 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, const std::vector<Reservatio
   snapshot.faulty = fabrics.faulty;
   snapshot.excluded = fabrics.excluded;
   std::vector<std::vector<placement::NodeState>> states(fabrics.fabrics.size());
+  std::vector<std::vector<char>> may_reserve(fabrics.fabrics.size());
   std::vector<std::pair<std::string, std::vector<Hold>>> holds;
   std::vector<std::pair<std::string, std::vector<GivenPod>>> given;
   const Seats seats(inputs, reservations);
   for (const Seat& seat : seats.list()) {
     Occupied on = Occupy(inputs, seat);
-    if (seat.topology != nullptr) states[seat.fabric].push_back(std::move(on.state));
-    if (FirstReserved(on.holds) != nullptr) ++snapshot.reserving;
+    if (seat.topology != nullptr) {
+      states[seat.fabric].push_back(std::move(on.state));
+      may_reserve[seat.fabric].push_back(MayReserve(on.holds) ? 1 : 0);
+    }
     if (!on.holds.empty()) holds.emplace_back(seat.name, std::move(on.holds));
     if (!on.given.empty()) given.emplace_back(seat.name, std::move(on.given));
   }
@@ -123,6 +126,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, const std::vector<Reservatio
          placement::ClusterState(fabrics.fabrics[i], std::move(states[i]), {}, fabrics.dense[i]),
          {},
          fabrics.indexes[i]});
+    snapshot.fabrics.back().may_reserve = std::move(may_reserve[i]);
   }
   std::vector<std::pair<std::string, Shared<NodeFacts>>> nodes;
   nodes.reserve(inputs.nodes.size());
@@ -150,9 +154,11 @@ Snapshot PatchSnapshot(const Snapshot& was, const Differences& differences, cons
   for (const Seat& seat : seats.list()) {
     SetFacts(seat, inputs, snapshot);
     Occupied on = Occupy(inputs, seat);
-    if (seat.topology != nullptr) snapshot.fabrics[seat.fabric].state.Set(seat.id, std::move(on.state));
-    if (snapshot.Reservation(seat.name) != nullptr) --snapshot.reserving;
-    if (FirstReserved(on.holds) != nullptr) ++snapshot.reserving;
+    if (seat.topology != nullptr) {
+      FabricView& view = snapshot.fabrics[seat.fabric];
+      view.state.Set(seat.id, std::move(on.state));
+      view.may_reserve[std::size_t(seat.id)] = MayReserve(on.holds) ? 1 : 0;
+    }
     SetSome(seat.name, std::move(on.holds), snapshot.holds);
     given_anew.Set(seat.name, std::move(on.given), snapshot);
   }

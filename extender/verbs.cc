@@ -37,7 +37,7 @@ std::string WhyNoLonePod(const ExtenderArgs& args, std::string_view node, const 
   const auto keeper = kept.find(node);
   if (keeper != kept.end() && keeper->second > args.priority)
     return "others left it for a gang of priority " + std::to_string(keeper->second);
-  const Hold* hold = snapshot == nullptr ? nullptr : snapshot->ReservationBefore(node, args.gpus);
+  const Hold* hold = snapshot == nullptr ? nullptr : snapshot->Reservation(node);
   return hold == nullptr ? "" : "its GPUs are reserved for " + hold->name;
 }
 
@@ -86,7 +86,7 @@ void AppendQuoted(std::string& body, std::string_view name) {
 
 bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot) {
   if (args.of_gang) return args.planned_node.empty();
-  return args.gpus == 0 || (kept.empty() && (snapshot == nullptr || snapshot->reserving == 0));
+  return args.gpus == 0 || (kept.empty() && (snapshot == nullptr || !snapshot->Reserves()));
 }
 
 FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot) {
@@ -95,7 +95,7 @@ FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept, const Snaps
     answer.passed = args.node_names;
     return answer;
   }
-  const bool reserving = snapshot != nullptr && snapshot->reserving > 0;
+  const bool reserving = snapshot != nullptr && snapshot->Reserves();
   for (std::size_t i = 0; i < args.node_names.size(); ++i) {
     const std::string_view node = args.node_names[i];
     if (args.of_gang) {

@@ -45,9 +45,9 @@ struct FilterAnswer {
 };
 // A gang's pod goes to its planned node and to no other; that its annotations say, which only we may write. A
 // pod of a gang without a plan passes everywhere: there is no positive evidence against it. So does every other pod,
-// but to nodes that others have left for a gang of higher priority, and to those where it would have GPUs that are
-// reserved for a pod that is not there yet: of a plan, or of a rank whose pod is made anew. `snapshot`: null = none is
-// known of.
+// but to nodes that others have left for a gang of higher priority, and to those with GPUs for a pod that is not there
+// yet (Snapshot::Reservation), whatever else is free there: several pods may come before one of them is seen, the
+// kubelet chooses their GPUs, and a rank needs its CPUs and memory too. `snapshot`: null = nothing is reserved.
 FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept = {}, const Snapshot* snapshot = nullptr);
 
 struct HostScore {

@@ -30,6 +30,23 @@ int GpusOf(const dom::element& container) {
   return gpus;
 }
 
+// Of all that run at once, as kube-scheduler counts: init containers one after the other, beside sidecars before them.
+int GpusOfPod(const dom::element& pod) {
+  int running = 0, sidecars = 0, starting = 0;
+  dom::array containers;
+  if (pod["spec"]["initContainers"].get(containers) == simdjson::SUCCESS) {
+    for (const dom::element container : containers) {
+      const int gpus = GpusOf(container);
+      starting = std::max(starting, sidecars + gpus);
+      if (Text(container["restartPolicy"]) == "Always") sidecars += gpus;
+    }
+  }
+  if (pod["spec"]["containers"].get(containers) == simdjson::SUCCESS) {
+    for (const dom::element container : containers) running += GpusOf(container);
+  }
+  return std::max(running + sidecars, starting);
+}
+
 void ReadPodOf(const dom::element& pod, ExtenderArgs& args) {
   args.pod_name =
       std::string(Text(pod["metadata"]["namespace"])) + "/" + std::string(Text(pod["metadata"]["name"]));
@@ -45,10 +62,7 @@ void ReadPodOf(const dom::element& pod, ExtenderArgs& args) {
     for (const dom::element gate : gates)
       args.of_gang = args.of_gang || Text(gate["name"]) == crds::keys::kGangGate;
   }
-  dom::array containers;
-  if (pod["spec"]["containers"].get(containers) == simdjson::SUCCESS) {
-    for (const dom::element container : containers) args.gpus += GpusOf(container);
-  }
+  args.gpus = GpusOfPod(pod);
 }
 
 bool ReadNames(const dom::element& request, ExtenderArgs& args) {

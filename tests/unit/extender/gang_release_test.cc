@@ -100,7 +100,13 @@ TEST(Release, BeginsOnceTheVerbsKnowWhatIsReservedForThePods) {
   Cluster cluster(kTwoUnits);
   std::atomic<int> reserving = -1;
   RunningExtender extender(cluster);
-  SlowPatches(cluster, [&] { reserving = extender.controller().current()->reserving; });
+  SlowPatches(cluster, [&] {
+    int nodes = 0;
+    const std::shared_ptr<const Snapshot> snapshot = extender.controller().current();
+    for (const crds::PlacedPod& row : crds::ToRows(*cluster.GangOf("big")->status.placement))
+      nodes += snapshot->Reservation(row.node) != nullptr ? 1 : 0;
+    reserving = nodes;
+  });
   cluster.Submit(kBig);
   ASSERT_TRUE(extender.Until([&] { return reserving.load() >= 0; })) << cluster.Summary("big");
   EXPECT_EQ(reserving.load(), 8);

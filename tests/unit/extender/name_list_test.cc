@@ -60,6 +60,7 @@ TEST(NameList, IsLeftInARequestWhereItIsNotPlainOrNotTheLast) {
     EXPECT_FALSE(TakeNamesApart(body)) << body;
   }
   EXPECT_FALSE(TakeNamesApart(R"({"Pod":{},"NodeNames":["n1"]} x)"));
+  EXPECT_FALSE(TakeNamesApart(R"({"Pod":{},"x\"NodeNames":["n1"]})"));
   EXPECT_FALSE(TakeNamesApart(R"({"NodeNames":["n1"],"Pod":{}})"));
   EXPECT_FALSE(TakeNamesApart(R"({"Pod":{},"NodeNames":null,"NodeNames":["n1"]})"));
   for (const char* body : {"", "{", R"({"NodeNames":[)", R"({"NodeNames":[])", R"("NodeNames":[})"})

@@ -48,6 +48,7 @@ std::string Differs(const FabricView& a, const FabricView& b, int spares) {
                                               return one.leaf == other.leaf && one.mbps == other.mbps;
                                             });
   };
+  if (a.may_reserve != b.may_reserve) return "which nodes may reserve";
   if (!std::equal(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(), same)) return "the loads";
   for (const int gpus : {1, 8}) {
     if (a.scores->Of(a.state, gpus, spares) != b.scores->Of(b.state, gpus, spares)) return "the scores";
@@ -66,7 +67,6 @@ std::string Differs(const Snapshot& a, const Snapshot& b) {
   if (!std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), same_facts))
     return "the nodes";
   if (a.holds != b.holds) return "the holds";
-  if (a.reserving != b.reserving) return "how many reserve something";
   if (a.left_out != b.left_out) return "those left out";
   if (a.gangs != b.gangs) return "the gangs";
   if (a.silent != b.silent) return "the silent";

@@ -62,19 +62,36 @@ TEST(Snapshot, ReservesTheSlotsOfAGangUntilItEnds) {
   EXPECT_EQ(stage.Free(kA), 0xFFu);
 }
 
-TEST(Snapshot, SaysForWhomGpusAreReservedThatAPodOfNoGangWouldTake) {
+TEST(Snapshot, SaysForWhomGpusOfANodeAreReserved) {
   Stage stage;
+  EXPECT_FALSE(stage.Take().Reserves());
   stage.Gang("job", {{kA, 0xF0, {}}});
-  stage.Bound("lone", kB, 8);
+  stage.Bound("lone", kB, 8).terminating = true;
   const Snapshot snapshot = stage.Take();
-  EXPECT_EQ(snapshot.reserving, 1);
-  EXPECT_EQ(snapshot.ReservationBefore(kA, 4), nullptr) << "as many are left";
-  const extender::Hold* hold = snapshot.ReservationBefore(kA, 5);
+  EXPECT_TRUE(snapshot.Reserves());
+  const extender::Hold* hold = snapshot.Reservation(kA);
   ASSERT_NE(hold, nullptr);
   EXPECT_THAT(hold->name, testing::StartsWith("gang "));
-  EXPECT_EQ(snapshot.Reservation(kA), hold);
-  EXPECT_EQ(snapshot.ReservationBefore(kB, 1), nullptr) << "all are taken, and none is reserved";
-  EXPECT_EQ(snapshot.ReservationBefore("elsewhere", 1), nullptr);
+  EXPECT_EQ(snapshot.Reservation(kB), nullptr) << "whoever goes there has no plan";
+  EXPECT_EQ(snapshot.Reservation("elsewhere"), nullptr);
+}
+
+// kube-scheduler tries who waits in the very moment in which such a pod is gone, and its slot is not reserved before.
+TEST(Snapshot, ReservesWhatAPodOfAStandingGangIsAboutToLeave) {
+  Stage stage;
+  crds::Gang& gang = stage.Gang("job", {{kA, 0xF0, {}}});
+  PodFacts& pod = stage.Bound("job-0", kA, 4);
+  pod.gang = extender::KeyOfGang(gang);
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0xF0};
+  EXPECT_EQ(stage.Take().Reservation(kA), nullptr) << "its pod is there";
+  pod.terminating = true;
+  const Snapshot leaving = stage.Take();
+  const extender::Hold* hold = leaving.Reservation(kA);
+  ASSERT_NE(hold, nullptr);
+  EXPECT_EQ(hold->pod_uid, pod.uid);
+  crds::SetCondition(gang.status.conditions,
+                     {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
+  EXPECT_EQ(stage.Take().Reservation(kA), nullptr) << "nobody comes after it";
 }
 
 TEST(Snapshot, PutsUnknownPodsBesideReservationsWhereThereIsRoom) {

@@ -158,31 +158,23 @@ TEST(Filter, KeepsALonePodFromNodesThatOthersLeftForAGangOfHigherPriority) {
   EXPECT_EQ(Filter(args, kept).passed, std::vector<std::string_view>{"n2"}) << "a plan knows better";
 }
 
-// Of the first of two nodes, whose other half is taken, half is reserved.
+// Half of the first of two nodes is reserved.
 std::shared_ptr<Snapshot> WithReservation() {
   const std::shared_ptr<Snapshot> snapshot = TwoNodes();
   FabricView& view = snapshot->fabrics[0];
-  for (const topology::NodeId id : {0, 1}) {
-    placement::NodeState state = view.state.node(id);
-    state.free_gpus = 0x03;
-    view.state.Set(id, state);
-  }
   Hold reserved;
   reserved.gpus = 0xF0;
   reserved.name = "gang t/train";
   snapshot->holds.Set(view.fabric->nodes[0].node.name, {reserved});
-  snapshot->reserving = 1;
+  view.may_reserve = {1, 0};
   return snapshot;
 }
 
-TEST(Filter, KeepsALonePodFromGpusThatAreReserved) {
+TEST(Filter, KeepsALonePodFromNodesWithReservedGpus) {
   const auto snapshot = WithReservation();
   const auto& nodes = snapshot->fabrics[0].fabric->nodes;
   const std::string &reserving = nodes[0].node.name, &other = nodes[1].node.name;
-  ExtenderArgs args{.gpus = 2, .node_names = {reserving, other, "unknown"}, .bytes = {}};
-  EXPECT_EQ(Filter(args, {}, snapshot.get()).passed.size(), 3u) << "as many are left";
-  args.gpus = 3;
-  args.priority = 1000;
+  ExtenderArgs args{.gpus = 1, .priority = 1000, .node_names = {reserving, other, "unknown"}, .bytes = {}};
   const FilterAnswer answer = Filter(args, {}, snapshot.get());
   EXPECT_EQ(answer.passed, (std::vector<std::string_view>{other, "unknown"})) << "nothing is reserved there";
   EXPECT_EQ(answer.unresolvable,
@@ -279,6 +271,22 @@ TEST(Preempt, LeavesAGangsOwnPodItsPlannedNodeOnly) {
   EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n3"})"), Names{"n3"});
   EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n1"})"), Names{});
   EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g"})"), Names{}) << "it has no plan";
+}
+
+TEST(Filter, CountsGpusOfInitContainersAndSidecarsAsTheSchedulerDoes) {
+  const auto gpus = [](const char* init, const char* containers) {
+    const auto args = ParseExtenderArgs(std::string(R"({"Pod":{"spec":{"initContainers":)") + init +
+                                        R"(,"containers":)" + containers + R"(}},"NodeNames":[]})");
+    return args ? args->gpus : -1;
+  };
+  const char* two = R"([{"resources":{"limits":{"nvidia.com/gpu":"2"}}}])";
+  const char* three_of_a_sidecar =
+      R"([{"restartPolicy":"Always","resources":{"limits":{"nvidia.com/gpu":"3"}}}])";
+  EXPECT_EQ(gpus("[]", two), 2);
+  EXPECT_EQ(gpus(two, "[{}]"), 2) << "while it starts";
+  EXPECT_EQ(gpus(two, two), 2) << "one after the other";
+  EXPECT_EQ(gpus(three_of_a_sidecar, two), 5) << "beside each other";
+  EXPECT_EQ(gpus("7", two), 2);
 }
 
 TEST(Preempt, EmptiesNoNodeForALonePodWhereGpusAreReserved) {
