@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "crds/fabric.h"
 #include "crds/gang.h"
@@ -55,7 +56,7 @@ class FabricReconciler {
   };
   FabricReconciler(kube::Client& client, base::Clock& clock, Reads reads, CurrentAssembly& assembly,
                    kube::EventRecorder& events)
-      : FabricReconciler(client, clock, reads, assembly, events, Options{}) {}
+      : FabricReconciler(client, clock, std::move(reads), assembly, events, Options{}) {}
   FabricReconciler(kube::Client& client, base::Clock& clock, Reads reads, CurrentAssembly& assembly,
                    kube::EventRecorder& events, Options options);
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -64,7 +65,7 @@ class SwitchWatch {
     std::function<void()> on_sightings;  // what Sightings() says has
   };
   SwitchWatch(base::Clock& clock, base::Random random, Ways ways)
-      : SwitchWatch(clock, std::move(random), std::move(ways), Options{}) {}
+      : SwitchWatch(clock, random, std::move(ways), Options{}) {}
   SwitchWatch(base::Clock& clock, base::Random random, Ways ways, Options options);
   ~SwitchWatch();
   SwitchWatch(const SwitchWatch&) = delete;

@@ -33,7 +33,8 @@ std::set<std::string> FunctionsWithRdmaPart(const base::FileTree& files) {
     const bool rdma = std::any_of(kParts.begin(), kParts.end(), [&name](std::string_view part) {
       return name.find(part) != std::string::npos;
     });
-    const auto target = rdma ? files.ReadLink(bus + "/" + name) : base::Fail(base::Code::kNotFound, "");
+    const auto target =
+        rdma ? files.ReadLink(fmt::format("{}/{}", bus, name)) : base::Fail(base::Code::kNotFound, "");
     if (!target) continue;
     // "../../../devices/pci0000:5b/0000:5b:01.0/0000:5e:00.0/mlx5_core.rdma.3"
     const std::string above = target->substr(0, target->find_last_of('/'));

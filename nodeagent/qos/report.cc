@@ -172,7 +172,7 @@ std::vector<QosEvent> JoinEvents(const std::vector<QosEvent>& events) {
     const auto known = std::find_if(groups.begin(), groups.end(),
                                     [&what](const auto& group) { return group.first == what; });
     if (known == groups.end()) {
-      groups.push_back({std::move(what), {event.port}});
+      groups.emplace_back(std::move(what), std::vector<std::string>{event.port});
     } else {
       known->second.push_back(event.port);
     }
