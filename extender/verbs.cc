@@ -38,7 +38,9 @@ std::string WhyNoLonePod(const ExtenderArgs& args, std::string_view node, const 
   if (keeper != kept.end() && keeper->second > args.priority)
     return "others left it for a gang of priority " + std::to_string(keeper->second);
   const Hold* hold = snapshot == nullptr ? nullptr : snapshot->Reservation(node);
-  return hold == nullptr ? "" : "its GPUs are reserved for " + hold->name;
+  if (hold == nullptr) return "";
+  return (hold->leaving ? "its GPUs are reserved for the successor of " : "its GPUs are reserved for ") +
+         hold->name;
 }
 
 struct Asked {

@@ -180,6 +180,17 @@ TEST(Filter, KeepsALonePodFromNodesWithReservedGpus) {
   EXPECT_EQ(answer.unresolvable,
             (std::map<std::string_view, std::string>{{reserving, "its GPUs are reserved for gang t/train"}}));
   EXPECT_EQ(Filter(args, {}).passed.size(), 3u) << "nothing is known yet";
+  Hold leaving{.gpus = 0xFF,
+               .source = Hold::Source::kAnnotation,
+               .owner_uid = "o",
+               .ns = "t",
+               .name = "pod t/train-0"};
+  leaving.leaving = true;
+  snapshot->holds.Set(reserving, {leaving});
+  EXPECT_EQ(Filter(args, {}, snapshot.get()).passed.size(), 3u) << "its gang does not stand";
+  snapshot->gangs[{"t", "o"}] = "t/train";
+  EXPECT_EQ(Filter(args, {}, snapshot.get()).unresolvable[reserving],
+            "its GPUs are reserved for the successor of pod t/train-0");
   args.of_gang = true;
   args.planned_node = reserving;
   EXPECT_EQ(Filter(args, {}, snapshot.get()).passed, std::vector<std::string_view>{reserving})
