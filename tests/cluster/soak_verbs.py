@@ -12,6 +12,7 @@ from soak_queue import Look
 TIMEOUT = 30.0  # seconds; the scheduler waits less, but this machine may be busy
 LEAST, MOST = -(1 << 31), (1 << 31) - 1
 KEPT = re.compile(r"others left it for a gang of priority (-?\d+)$")
+RESERVED = re.compile(r"its GPUs are reserved for (gang|pod|the successor of pod) \S+$")  # kept from everybody
 TOP_SCORE = 10  # kube-scheduler's MaxExtenderPriority
 
 
@@ -45,13 +46,13 @@ def wrong_filter(nodes, answer):
         return f"has an error, no NodeNames or no FailedAndUnresolvableNodes: {json.dumps(answer)[:200]}"
     if sorted([*passed, *refused]) != sorted(nodes):
         return f"is of other nodes than it was asked about: {sorted({*passed, *refused} ^ set(nodes))[:5]}, or names one twice"
-    silent = [node for node, why in refused.items() if not KEPT.search(why)]
+    silent = [node for node, why in refused.items() if not KEPT.search(why) and not RESERVED.search(why)]
     return f"refuses {silent[0]} for {refused[silent[0]]!r}" if silent else ""
 
 
 def kept_by(answer):
     """node: the priority of the gang for which it is kept."""
-    return {node: int(KEPT.search(why)[1]) for node, why in answer["FailedAndUnresolvableNodes"].items()}
+    return {node: int(kept[1]) for node, why in answer["FailedAndUnresolvableNodes"].items() if (kept := KEPT.search(why))}
 
 
 def wrong_scores(nodes, answer):

@@ -18,9 +18,11 @@ def passing(*names, refused=None, error=""):
 class AnswersTest(unittest.TestCase):
     def test_filter_says_something_of_each_node(self):
         kept = passing("n0", refused={"n1": "others left it for a gang of priority 100"})
-        for answer in (passing("n0", "n1"), kept):
+        reserved = passing("n0", refused={"n1": "its GPUs are reserved for gang team/train-0a1b2c3d-0"})
+        for answer in (passing("n0", "n1"), kept, reserved):
             self.assertEqual(wrong_filter(NODES, answer), "")
         self.assertEqual(kept_by(kept), {"n1": 100})
+        self.assertEqual(kept_by(reserved), {})
         for answer in (passing("n0"), passing("n0", "n1", "n2"), passing("n0", "n0", "n1"), passing("n0", refused={"n1": "no"}),
                        passing("n0", "n1", error="?"), passing() | {"NodeNames": None}, []):
             with self.subTest(answer):
