@@ -214,7 +214,8 @@ class Soak:
         self.trouble.mend_what_is_due()
         actions = [(self.submit, 6 if len(self.jobs) < 12 else 1), (self.delete_a_pod, 2), (self.cordon, 1),
                    (self.kill, 1), (self.restart_api_server, 0.15), (self.suspend, 0.7), (self.trouble.break_a_gpu, 0.4),
-                   (lambda: self.trouble.lose_a_node(self.cordoned), 0.5),
+                   # Not yet: of a node that is found again KWOK leaves the pods that were deleted meanwhile, and the end waits.
+                   (lambda: self.trouble.lose_a_node(self.cordoned), 0),
                    (lambda: self.trouble.make_lone_pod(self.any_priority(3, 1, 1)), 1)]
         if self.jobs:
             actions.append((self.end, 2 if len(self.jobs) < 12 else 6))

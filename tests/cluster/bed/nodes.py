@@ -94,6 +94,11 @@ class Nodes:
         if lease and lease["spec"].get("holderIdentity") == "nobody":
             self._plane.rest.delete(path("leases", "kube-node-lease", name))
         self._plane.rest.patch(path("nodes", name=name), {"metadata": {"annotations": {KWOK_ANNOTATION: "fake"}}})
+        # What lose() said is taken back, as a kubelet does that starts; KWOK says it where it takes the node for new only.
+        self._plane.rest.patch(
+            path("nodes", name=name, sub="status"),
+            {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
+                                        "message": "the bed found this node again"}]}}, "strategic")
         self.wait_ready([name])
 
     def set_allocatable(self, name, **resources):
