@@ -31,9 +31,11 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// What keeps a pod of no gang from a node; empty = nothing. `snapshot`: null = nothing is reserved anywhere.
-std::string WhyNoLonePod(const ExtenderArgs& args, std::string_view node, const KeptNodes& kept,
-                         const Snapshot* snapshot) {
+// What keeps the pod from a node; empty = nothing. `snapshot`: null = nothing is reserved anywhere.
+std::string WhyNot(const ExtenderArgs& args, std::string_view node, const KeptNodes& kept,
+                   const Snapshot* snapshot) {
+  if (args.of_gang)
+    return node == args.planned_node ? "" : "the gang's plan puts this pod on " + args.planned_node;
   const auto keeper = kept.find(node);
   if (keeper != kept.end() && keeper->second > args.priority)
     return "others left it for a gang of priority " + std::to_string(keeper->second);
@@ -97,22 +99,15 @@ FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept, const Snaps
     answer.passed = args.node_names;
     return answer;
   }
-  const bool reserving = snapshot != nullptr && snapshot->Reserves();
+  if (args.of_gang || (snapshot != nullptr && !snapshot->Reserves())) snapshot = nullptr;
   for (std::size_t i = 0; i < args.node_names.size(); ++i) {
     const std::string_view node = args.node_names[i];
-    if (args.of_gang) {
-      if (node == args.planned_node) {
-        answer.passed.push_back(node);
-      } else {
-        answer.unresolvable.emplace(node, "the gang's plan puts this pod on " + args.planned_node);
-      }
-      continue;
-    }
-    if (reserving && i + kAhead < args.node_names.size()) snapshot->Prefetch(args.node_names[i + kAhead]);
-    if (std::string why = WhyNoLonePod(args, node, kept, reserving ? snapshot : nullptr); !why.empty()) {
-      answer.unresolvable.emplace(node, std::move(why));
-    } else {
+    if (snapshot != nullptr && i + kAhead < args.node_names.size())
+      snapshot->Prefetch(args.node_names[i + kAhead]);
+    if (std::string why = WhyNot(args, node, kept, snapshot); why.empty()) {
       answer.passed.push_back(node);
+    } else {
+      answer.unresolvable.emplace(node, std::move(why));
     }
   }
   return answer;

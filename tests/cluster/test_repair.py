@@ -123,6 +123,13 @@ class RepairTest(BreakingTestCase):
         self.assertEqual(len(self.racks(self.start_gang(TRAYS - 1, smaller))), 1)
         self.assertTrue(any("spare" in line for line in self.gang(smaller)["status"]["explanation"]))
 
+    def assert_only_moved(self, rank, before, after):
+        """To a node of the same rack that nobody of the gang was on."""
+        self.assertNotIn(bound_to(after[rank]), {bound_to(pod) for pod in before.values()})
+        self.assertEqual(self.racks(after), self.racks(before))
+        self.assertEqual({r: p for r, p in self.places(after).items() if r != rank},
+                         {r: p for r, p in self.places(before).items() if r != rank}, "others were moved, too")
+
     def test_a_cordon_moves_nobody_and_a_drain_moves_one_rank_to_the_spare_of_its_rack(self):
         before = self.start_gang(TRAYS - 1)
         node = bound_to(before[2])
@@ -136,10 +143,7 @@ class RepairTest(BreakingTestCase):
         self.plane.rest.create(f"{where}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction",
                                                      "metadata": {"name": before[2]["metadata"]["name"], "namespace": TEAM}})
         after = self.wait_moved([2], before)
-        self.assertNotIn(bound_to(after[2]), {bound_to(pod) for pod in before.values()})
-        self.assertEqual(self.racks(after), self.racks(before))
-        self.assertEqual({r: p for r, p in self.places(after).items() if r != 2},
-                         {r: p for r, p in self.places(before).items() if r != 2}, "others were moved, too")
+        self.assert_only_moved(2, before, after)
         self.wait_gang(self.name, "Running")
         self.assert_no_gpu_twice()
 
@@ -157,10 +161,7 @@ class RepairTest(BreakingTestCase):
         self.assertEqual(bound_to(second[2]), node, "one refusal may be a race")
         self.refuse(second[2])
         after = self.wait_moved([2], second)
-        self.assertNotIn(bound_to(after[2]), {bound_to(pod) for pod in before.values()})
-        self.assertEqual(self.racks(after), self.racks(before))
-        self.assertEqual({r: p for r, p in self.places(after).items() if r != 2},
-                         {r: p for r, p in self.places(before).items() if r != 2}, "others were moved, too")
+        self.assert_only_moved(2, before, after)
         self.wait_gang(self.name, "Running")
         said = [event["message"] for event in self.plane.rest.list(path("events", TEAM)) if event["reason"] == "Repairing"]
         self.assertTrue(any(f"the kubelet of {node} refused 2 pods of it" in text for text in said), said)
