@@ -77,8 +77,8 @@ struct Hold {
   std::optional<base::WallTime> planned_at;  // of a reservation
   bool told = false;   // a reservation whose pod is past the gate with these GPUs in its plan
   bool begun = false;  // a reservation of a gang of which any live pod is past the gate
-  bool leaving =
-      false;  // its pod has a plan and is being deleted: if its gang stands, the next pod is to have its place
+  // Its pod has a plan and is being deleted: if its gang stands, the next pod is to have its place.
+  bool leaving = false;
   // Of any attempt.
   bool IsOf(const GangKey& gang) const { return owner_uid == gang.owner_uid && ns == gang.ns; }
   friend bool operator==(const Hold&, const Hold&) = default;
