@@ -26,9 +26,8 @@ std::string WhyAmbiguous(const std::vector<std::string>& entries) {
   if (entries.size() < 2) return "";
   const std::string more = entries.size() > 2 ? fmt::format(" and {} more", entries.size() - 2) : "";
   return fmt::format(
-      "{} and {}{} of one policy come to this name: rename one, or give one with {{rail}} a list of rails "
-      "that leaves "
-      "this name out",
+      "several entries of one policy come to this name; rename one, or give one with {{rail}} a list of "
+      "rails that leaves this name out: {} and {}{}",
       entries[0], entries[1], more);
 }
 

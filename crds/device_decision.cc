@@ -143,7 +143,7 @@ DeviceDecision::DeviceDecision(const topology::Node& node, const std::vector<Dev
   RefuseSameNames();
   RefuseSecondPlugin();
   // Names are long, and a sentence of several longer than what is kept of it: uncut it would differ from what is read
-  // back, and be told anew.
+  // back, and be told anew. All of them end in names, so that it is not what to do that is cut off.
   for (auto& [name, wish] : wishes_) wish.reason = KeptText(wish.reason, kMaxKeptReason);
   KeepNumbers();
 }
@@ -175,9 +175,10 @@ void DeviceDecision::Take(DeviceWish wish) {
   if (const auto kept = kept_.find(wish.resource); kept != kept_.end()) {
     kept_from_.try_emplace(
         wish.policies.front(),
-        fmt::format("{}: it stays as RdmaDevicePolicy {} had it, which cannot be read: correct that one, or "
-                    "narrow nodeSelector of one of both",
-                    wish.resource, kept->second));
+        fmt::format(
+            "{}: it stays as a policy had it that cannot be read: narrow nodeSelector of one of both, "
+            "or correct RdmaDevicePolicy {}",
+            wish.resource, kept->second));
     return;
   }
   const auto [known, fresh] = wishes_.try_emplace(wish.resource, wish);
@@ -189,9 +190,9 @@ void DeviceDecision::Take(DeviceWish wish) {
   both.slots = 1;
   both.reason.clear();
   conflicts_.insert(both.resource);
-  Refuse(both,
-         fmt::format("RdmaDevicePolicies {} both name this resource: narrow nodeSelector of all but one",
-                     fmt::join(both.policies, ", ")));
+  Refuse(both, fmt::format("several policies name this resource: narrow nodeSelector of all but one of "
+                           "RdmaDevicePolicies {}",
+                           fmt::join(both.policies, ", ")));
 }
 
 void DeviceDecision::Conflict(const std::string& resource, std::string reason) {
@@ -210,8 +211,9 @@ void DeviceDecision::RefuseSharedNics() {
   for (const auto& [nic, resources] : by_nic) {
     if (resources.size() < 2) continue;
     for (const std::string& resource : resources) {
-      Conflict(resource, fmt::format("{} is in {}: a NIC can be in one resource; narrow roles or rails", nic,
-                                     fmt::join(resources, " and in ")));
+      Conflict(resource, fmt::format("{} is in several resources, and a NIC can be in one: narrow roles or "
+                                     "rails of all but one of {}",
+                                     nic, fmt::join(resources, ", ")));
     }
   }
 }
@@ -227,9 +229,10 @@ void DeviceDecision::RefuseSameNames() {
   for (const auto& [name, resources] : by_name) {
     if (resources.size() < 2) continue;
     for (const std::string& resource : resources) {
-      Conflict(resource, fmt::format("{} differ by their domains only, which k8s-rdma-shared-dev-plugin "
-                                     "does not take: give one another name after the slash",
-                                     fmt::join(resources, " and ")));
+      Conflict(resource,
+               fmt::format("k8s-rdma-shared-dev-plugin does not take resources that differ by their "
+                           "domains only: give another name after the slash to all but one of {}",
+                           fmt::join(resources, ", ")));
     }
   }
 }

@@ -12,7 +12,8 @@ namespace heddle::crds {
 // Requires: max_characters > 0. Pure.
 std::string KeptText(std::string_view text, std::size_t max_characters);
 
-// Characters, as nodetopologies.yaml and fabrics.yaml have it.
+// Characters, as nodetopologies.yaml and fabrics.yaml have it. A sentence with names of people's choice in it says what
+// to do before them: names have up to 253 characters, and the end is what is cut off.
 inline constexpr std::size_t kMaxKeptReason = 512;       // of a DeviceWish, a LosslessWish and their reports
 inline constexpr std::size_t kMaxKeptFault = 512;        // the sentence of a cabling fault
 inline constexpr std::size_t kMaxKeptSuspectName = 512;  // "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1"

@@ -20,18 +20,20 @@ void AddUnread(const LosslessTally& tally, crds::Condition& ready) {
       tally.unread, tally.illegible);
 }
 
-// Of canaries, for whom all others wait: who has said nothing yet, and who will not.
+// Of canaries, for whom all others wait: who has said nothing yet, and who will not. Those stand behind what to do, and
+// what others say of themselves behind all of it: a condition cuts off what is too long for it at the end.
 std::string UnheardOf(const LosslessTally& tally) {
   std::string text;
   if (!tally.unreported.empty()) text = fmt::format("; {} has not been reported yet", tally.unreported);
   if (tally.silent.empty()) return text;
   constexpr std::size_t kShown = 4;
   const auto end = tally.silent.begin() + std::ptrdiff_t(std::min(tally.silent.size(), kShown));
-  text += fmt::format("; nothing is heard of {}", fmt::join(tally.silent.begin(), end, ", "));
+  text += fmt::format(
+      "; nothing is heard of {} of them, and `kubectl heddle doctor` says why; to go on without, leave them "
+      "out by nodeSelector, or set canary: 0; they are {}",
+      tally.silent.size(), fmt::join(tally.silent.begin(), end, ", "));
   if (tally.silent.size() > kShown) text += fmt::format(" and {} more", tally.silent.size() - kShown);
-  return text +
-         ": `kubectl heddle doctor` says why. To go on without, leave it out by nodeSelector, or set "
-         "canary: 0";
+  return text;
 }
 
 // Reason and message of the worst that there is to say. A canary that failed is said before what it failed of:
@@ -64,8 +66,8 @@ std::pair<std::string, std::string> Worst(const crds::LosslessPolicy& policy,
     if (trouble.empty() && drifted.empty()) {
       return {"Canary", fmt::format("{} of {} nodes have it; the others wait until every port of these is "
                                     "compliant{}{}{}",
-                                    tally.admitted, known, of(LosslessState::kPending),
-                                    of(LosslessState::kUnknown), UnheardOf(tally))};
+                                    tally.admitted, known, UnheardOf(tally), of(LosslessState::kPending),
+                                    of(LosslessState::kUnknown))};
     }
     return {"CanaryStopped",
             fmt::format("{} of {} nodes have it and went no further: it is not well with one of "

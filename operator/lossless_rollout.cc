@@ -266,9 +266,11 @@ class Decision {
     wish.ports = {port};
     for (const LosslessPolicy* policy : policies) wish.policies.push_back(policy->name);
     if (wish.policies.size() > 8) wish.policies.resize(8);
+    // The names stand last: many of them are cut off, and what to do is not.
     wish.reason = crds::KeptText(
         fmt::format(
-            "LosslessPolicies {} select this port: narrow nodeSelector, roles or rails of all but one",
+            "several policies select this port: narrow nodeSelector, roles or rails of all but one of "
+            "LosslessPolicies {}",
             fmt::join(wish.policies, ", ")),
         crds::kMaxKeptReason);
     return wish;

@@ -143,7 +143,11 @@ const crds::LosslessPolicy* PolicyOf(const crds::NodeTopology& node, const std::
 }
 
 std::string MessageOf(const lossless::CableFinding* worst) {
-  return worst == nullptr ? "" : CutText(fmt::format("{}; {}", worst->sentence, worst->next), 500);
+  constexpr std::size_t kLongest = 500;  // bytes, of the 512 that a NodeTopology has for it
+  if (worst == nullptr) return "";
+  const std::string next = CutText(worst->next, kLongest / 2);
+  // What to do is never what is cut off.
+  return fmt::format("{}; {}", CutText(worst->sentence, kLongest - 2 - next.size()), next);
 }
 
 NodeVerdict JudgeNode(const crds::NodeTopology& node, std::size_t at, bool silent, const CableFacts& facts) {

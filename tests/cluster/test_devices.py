@@ -95,8 +95,8 @@ class DevicesTest(BedTestCase):
         self.heddle.wait_for(lambda: self.ready("rails") == self.ready("whole") == "Conflict", "both to be told", 60)
         wish = next(wish for wish in self.wishes("gpu-001") if wish["resource"] == "heddle.dev/rdma")
         self.assertNotIn("ports", wish)
-        self.assertIn("is in heddle.dev/rail0 and in heddle.dev/rdma", wish["reason"])
-        self.assertIn("is in heddle.dev/rail0", self.plane.kubectl("get", "rdmadevicepolicies", "-o", "wide"))
+        self.assertIn("of all but one of heddle.dev/rail0, heddle.dev/rdma", wish["reason"])
+        self.assertIn("is in several resources", self.plane.kubectl("get", "rdmadevicepolicies", "-o", "wide"))
 
     def test_another_plugin_runs_by_classes_of_nodes_and_goes_with_its_policy(self):
         self.make("shared", {"mode": "Nics", "plugin": "RdmaShared",

@@ -86,9 +86,10 @@ TEST(LintDevices, FindsANicInTwoResourcesOfAPolicyWithoutAnyNode) {
   EXPECT_EQ(found[0]["rule"], "devices-conflict");
   EXPECT_EQ(found[0]["where"], "RdmaDevicePolicy dgx");
   EXPECT_EQ(found[0]["fact"], "heddle.dev/a is not offered");
-  EXPECT_EQ(found[0]["contrary"],
-            "the compute NIC of rail 3 is in heddle.dev/a and in heddle.dev/b: a NIC can be in one resource; "
-            "narrow roles or rails");
+  EXPECT_EQ(
+      found[0]["contrary"],
+      "the compute NIC of rail 3 is in several resources, and a NIC can be in one: narrow roles or rails of "
+      "all but one of heddle.dev/a, heddle.dev/b");
   EXPECT_THAT(FoundIn({Policy("dgx", R"({"mode": "Nics", "resources": [
       {"name": "heddle.dev/a", "rails": [2]}, {"name": "heddle.dev/b", "rails": [3]},
       {"name": "heddle.dev/c", "rails": [2], "roles": ["storage"]}]})")}),
@@ -105,10 +106,10 @@ TEST(LintDevices, FindsANameThatTwoEntriesOfAPolicyComeToAndSaysItOnce) {
     EXPECT_EQ(found[0]["rule"], "devices-conflict");
     EXPECT_EQ(found[0]["where"], "RdmaDevicePolicy dgx");
     EXPECT_EQ(found[0]["fact"], "heddle.dev/rail1 is not offered where both have NICs");
-    EXPECT_EQ(
-        found[0]["contrary"],
-        "heddle.dev/rail1 and heddle.dev/rail{rail} of one policy come to this name: rename one, or give one "
-        "with {rail} a list of rails that leaves this name out");
+    EXPECT_EQ(found[0]["contrary"],
+              "several entries of one policy come to this name; rename one, or give one with {rail} a list "
+              "of rails that "
+              "leaves this name out: heddle.dev/rail1 and heddle.dev/rail{rail}");
   }
   EXPECT_THAT(FoundIn({Policy("dgx", R"({"mode": "Nics", "resources": [
       {"name": "heddle.dev/rail{rail}", "rails": [0, 2]}, {"name": "heddle.dev/rail1", "roles": ["storage"]}]})")}),
@@ -124,18 +125,19 @@ TEST(LintDevices, FindsPoliciesThatGetInEachOthersWay) {
   ASSERT_EQ(found.size(), 1u) << found;
   EXPECT_EQ(found[0]["where"], "RdmaDevicePolicy a");
   EXPECT_EQ(found[0]["with"], "RdmaDevicePolicy b");
-  EXPECT_EQ(found[0]["contrary"],
-            "RdmaDevicePolicies a, b both name this resource: narrow nodeSelector of all but one");
+  EXPECT_EQ(
+      found[0]["contrary"],
+      "several policies name this resource: narrow nodeSelector of all but one of RdmaDevicePolicies a, b");
   // Whether a node has both labels stands in no file.
   EXPECT_THAT(two(R"({"nodeSelector": {"pool": "x"}, )" + nic + "}",
                   R"({"nodeSelector": {"row": "7"}, )" + nic + "}"),
               IsEmpty());
   found = two("{" + nic + "}", R"({"mode": "Nics", "resources": [{"name": "heddle.dev/other"}]})");
   ASSERT_EQ(found.size(), 1u) << found;
-  EXPECT_EQ(
-      found[0]["contrary"],
-      "a compute NIC is in heddle.dev/nic and in heddle.dev/other: a NIC can be in one resource; narrow "
-      "roles or rails");
+  EXPECT_EQ(found[0]["contrary"],
+            "a compute NIC is in several resources, and a NIC can be in one: narrow roles or rails of all "
+            "but one of "
+            "heddle.dev/nic, heddle.dev/other");
   found =
       two(R"({"mode": "Nics", "plugin": "RdmaShared", "resources": [{"name": "rdma/a"}]})",
           R"({"mode": "Nics", "plugin": "Sriov", "resources": [{"name": "rdma/b", "roles": ["storage"]}]})");

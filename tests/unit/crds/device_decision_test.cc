@@ -9,6 +9,7 @@ namespace heddle::crds {
 namespace {
 
 using testing::EndsWith;
+using testing::HasSubstr;
 using testing::SizeIs;
 
 RdmaDevicePolicy PolicyNamed(std::string name, std::vector<RdmaResource> resources) {
@@ -54,11 +55,13 @@ std::vector<DeviceWish> ReadBack(const std::vector<DeviceWish>& wishes) {
 }
 
 // Written and read, the same is decided: also by a generation that says nothing new, whose number is not told then.
-void ExpectNothingMoreToTell(std::vector<RdmaDevicePolicy> policies) {
+// However long the names are, `what_to_do` is among what is kept.
+void ExpectNothingMoreToTell(std::vector<RdmaDevicePolicy> policies, const char* what_to_do) {
   const topology::Node node = NodeOfTwoRails();
   const std::vector<DeviceWish> decided = WishesOf(node, policies), told = ReadBack(decided);
   ASSERT_THAT(decided, SizeIs(2));
   EXPECT_THAT(decided[0].reason, EndsWith("…"));
+  EXPECT_THAT(decided[0].reason, HasSubstr(what_to_do));
   EXPECT_EQ(decided, told);
   for (RdmaDevicePolicy& policy : policies) policy.generation = 2;
   EXPECT_EQ(WishesOf(node, policies, told), told);
@@ -66,27 +69,48 @@ void ExpectNothingMoreToTell(std::vector<RdmaDevicePolicy> policies) {
 
 TEST(DeviceDecision, OfANicInTwoResourcesWithLongNamesIsReadBackAsItWasDecided) {
   const std::string name(246, 'r');
-  ExpectNothingMoreToTell({PolicyNamed("dgx", {{"a.dev/" + name, {}, {}, 1}, {"b.dev/" + name, {}, {}, 1}})});
+  ExpectNothingMoreToTell({PolicyNamed("dgx", {{"a.dev/" + name, {}, {}, 1}, {"b.dev/" + name, {}, {}, 1}})},
+                          "narrow roles or rails");
 }
 
 TEST(DeviceDecision, OfTwoEntriesWithLongNamesIsReadBackAsItWasDecided) {
   const std::string stem = "a.dev/" + std::string(240, 'r');
-  ExpectNothingMoreToTell({PolicyNamed("dgx", {{stem + "0", {}, {0}, 1}, {stem + "{rail}", {}, {}, 1}})});
+  ExpectNothingMoreToTell({PolicyNamed("dgx", {{stem + "0", {}, {0}, 1}, {stem + "{rail}", {}, {}, 1}})},
+                          "give one with {rail} a list of rails that leaves this name out");
 }
 
 TEST(DeviceDecision, OfPoliciesWithLongNamesIsReadBackAsItWasDecided) {
   std::vector<RdmaDevicePolicy> policies;
   for (const char letter : {'a', 'b', 'c'})
     policies.push_back(PolicyNamed(std::string(250, letter), {{"heddle.dev/rail{rail}", {}, {}, 1}}));
-  ExpectNothingMoreToTell(std::move(policies));
+  ExpectNothingMoreToTell(std::move(policies), "narrow nodeSelector of all but one");
+}
+
+TEST(DeviceDecision, OfLongNamesThatDifferByTheirDomainsStillSaysWhatToDo) {
+  topology::Node node = NodeOfTwoRails();
+  for (topology::Nic& nic : node.nics) nic.netdev = "eth-" + nic.name;
+  const std::string name(246, 'r');
+  RdmaDevicePolicy policy =
+      PolicyNamed("dgx", {{"a.dev/" + name, {}, {0}, 1}, {"b.dev/" + name, {}, {1}, 1}});
+  policy.spec.plugin = DevicePlugin::kRdmaShared;
+  const std::vector<const RdmaDevicePolicy*> selecting{&policy};
+  const std::vector<DeviceWish> told;
+  const std::set<std::string> unreadable;
+  const std::set<DevicePlugin> others{DevicePlugin::kRdmaShared};
+  const auto wishes = DeviceDecision(node, told, selecting, unreadable, others).wishes();
+  ASSERT_THAT(wishes, SizeIs(2));
+  EXPECT_THAT(wishes[0].reason, EndsWith("…"));
+  EXPECT_THAT(wishes[0].reason, HasSubstr("give another name after the slash"));
 }
 
 TEST(DeviceDecision, LeavesAShortReasonAsItIs) {
   const auto wishes = WishesOf(NodeOfTwoRails(), {PolicyNamed("one", {{"heddle.dev/rdma", {}, {}, 1}}),
                                                   PolicyNamed("two", {{"heddle.dev/rdma", {}, {}, 1}})});
   ASSERT_THAT(wishes, SizeIs(1));
-  EXPECT_EQ(wishes[0].reason,
-            "RdmaDevicePolicies one, two both name this resource: narrow nodeSelector of all but one");
+  EXPECT_EQ(
+      wishes[0].reason,
+      "several policies name this resource: narrow nodeSelector of all but one of RdmaDevicePolicies one, "
+      "two");
 }
 
 }  // namespace

@@ -324,8 +324,19 @@ TEST(LosslessRollout, AppliesNeitherOfTwoPoliciesOnOnePortAndNamesBoth) {
     EXPECT_EQ(
         ready->message,
         "1 ports are selected by other LosslessPolicies too, and none of them applies there; a mlx5_1:1: "
-        "LosslessPolicies rails, roce select this port: narrow nodeSelector, roles or rails of all but one");
+        "several policies select this port: narrow nodeSelector, roles or rails of all but one of "
+        "LosslessPolicies rails, roce");
   }
+}
+
+TEST(LosslessRollout, SaysOfPoliciesWithLongNamesWhatToDo) {
+  LosslessPolicies policies;
+  for (const char letter : {'a', 'b', 'c'}) policies.read.push_back(PolicyNamed(std::string(250, letter)));
+  const auto rollout = DecideRollout(policies, {NodeNamed("a")}, kNow);
+  const auto& wishes = rollout.wishes.at("a");
+  ASSERT_EQ(wishes.size(), 1u);
+  EXPECT_THAT(wishes[0].reason, testing::EndsWith("…"));
+  EXPECT_THAT(wishes[0].reason, HasSubstr("narrow nodeSelector, roles or rails of all but one"));
 }
 
 TEST(LosslessRollout, RefusesAPolicyThatContradictsItselfAndKeepsWhatWas) {
@@ -425,11 +436,12 @@ TEST(LosslessRollout, TakesNoOtherForACanaryThatFallsSilent) {
   rollout = DecideRollout({{policy}, {}}, nodes, kNow);
   EXPECT_THAT(Told(rollout, 1), ElementsAre("a"));
   EXPECT_EQ(ReasonOf(rollout, "roce"), "Canary");
-  EXPECT_EQ(
-      MessageOf(rollout, "roce"),
-      "1 of 3 nodes have it; the others wait until every port of these is compliant; a mlx5_0:1: as the test "
-      "says; nothing is heard of a (its agent is silent): `kubectl heddle doctor` says why. To go on "
-      "without, leave it out by nodeSelector, or set canary: 0");
+  EXPECT_EQ(MessageOf(rollout, "roce"),
+            "1 of 3 nodes have it; the others wait until every port of these is compliant; nothing is heard "
+            "of 1 of them, "
+            "and `kubectl heddle doctor` says why; to go on without, leave them out by nodeSelector, or set "
+            "canary: 0; "
+            "they are a (its agent is silent); a mlx5_0:1: as the test says");
   // The way out that it names.
   policy.spec.canary = 0;
   EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 1), ElementsAre("a", "b", "c"));
@@ -446,6 +458,23 @@ TEST(LosslessRollout, NamesACanaryWhoseAgentDoesNotKnowHowItIs) {
   EXPECT_THAT(MessageOf(rollout, "roce"), HasSubstr("is compliant; a mlx5_0:1: as the test says"));
 }
 
+// A message is kept up to 1,024 characters, and names are up to 253.
+TEST(LosslessRollout, SaysHowToGoOnWithoutSilentCanariesBeforeItNamesThem) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 5;
+  std::vector<LosslessNode> nodes;
+  for (const char letter : {'a', 'b', 'c', 'd', 'e', 'f'})
+    nodes.push_back(NodeNamed(std::string(250, letter)));
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kPending);
+  for (LosslessNode& node : nodes) node.silence = "its agent is silent";
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  ASSERT_EQ(ReasonOf(rollout, "roce"), "Canary");
+  const std::string message = MessageOf(rollout, "roce");
+  EXPECT_THAT(message.substr(0, 512), HasSubstr("leave them out by nodeSelector, or set canary: 0"));
+  EXPECT_THAT(message, HasSubstr(" and 1 more"));
+}
+
 // Where a kind of NIC is in silent nodes only there is no other way to learn of it.
 TEST(LosslessRollout, WaitsForASilentNodeThatAloneHasItsKindOfNic) {
   LosslessPolicy policy = PolicyNamed("roce");
@@ -455,7 +484,7 @@ TEST(LosslessRollout, WaitsForASilentNodeThatAloneHasItsKindOfNic) {
   nodes[0].silence = "its agent is silent";
   const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
   EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b"));
-  EXPECT_THAT(MessageOf(rollout, "roce"), HasSubstr("nothing is heard of a (its agent is silent)"));
+  EXPECT_THAT(MessageOf(rollout, "roce"), HasSubstr("they are a (its agent is silent)"));
 }
 
 // Long after the rollout; and a node that comes new is the first by its name.
