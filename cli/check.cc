@@ -451,7 +451,7 @@ crds::WorkloadGround GroundOf(const CheckOptions& options) {
   crds::WorkloadGround ground;
   ground.gpus_per_node = options.gpus_per_node.value_or(ground.gpus_per_node);
   ground.roce = !options.infiniband;
-  ground.rdma_resources = options.rdma_resources;
+  for (const std::string& name : options.rdma_resources) ground.rdma_resources.push_back({.name = name});
   return ground;
 }
 

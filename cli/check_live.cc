@@ -93,10 +93,14 @@ void ReadResources(kube::Client& client, CheckGround& in, const std::stop_token&
   }
   crds::WorkloadGround& ground = in.known;
   for (const Json& object : *list) {
-    const auto policy = crds::RdmaDevicePolicyFromJson(object);
-    if (!policy) continue;
-    for (const crds::RdmaResource& resource : policy->spec.resources)
-      ground.rdma_resources.push_back(resource.name);
+    if (const auto policy = crds::RdmaDevicePolicyFromJson(object)) {
+      const auto& resources = policy->spec.resources;
+      ground.rdma_resources.insert(ground.rdma_resources.end(), resources.begin(), resources.end());
+      continue;
+    }
+    // Of a newer version, as it may be: what it names is known, and which rails it is for is not.
+    for (const Json& resource : kube::ArrayAt(object, {"spec", "resources"}))
+      ground.rdma_resources.push_back({.name = kube::StringAt(resource, {"name"})});
   }
 }
 

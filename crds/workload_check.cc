@@ -1,6 +1,7 @@
 #include "crds/workload_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,6 @@
 #include "crds/parallelism.h"
 #include "crds/pod_annotations.h"
 #include "crds/pod_templates.h"
-#include "crds/rdma_device_policy.h"
 #include "crds/rdma_pod.h"
 #include "crds/train_job.h"
 
@@ -30,6 +30,9 @@ constexpr std::array kRules{
     WorkloadRule{"no-rdma", true, "GPUs of several nodes without RDMA devices",
                  "NCCL finds no NIC in the pod and goes through TCP, at a tenth of the rate or less",
                  "ask for the resource that brings the NICs (`kubectl get rdmadevicepolicies`)"},
+    WorkloadRule{"rail-not-offered", true, "an RDMA resource of a rail that no policy is for",
+                 "no node offers it, and the pod is never scheduled",
+                 "a rail that an RdmaDevicePolicy is for, or the rail in its rails"},
     WorkloadRule{"no-interface", true, "RDMA devices without a network interface, on RoCE",
                  "a RoCE device has its addresses from the interface, and without one in the pod it has none",
                  "hostNetwork, a Multus attachment, or a claim of a DRA driver"},
@@ -133,6 +136,7 @@ class Checking {
     for (const Seen& seen : seen_) {
       CheckNode(seen);
       CheckRdma(seen);
+      CheckRails(seen);
       CheckShm(seen);
       CheckAnnotations(seen);
     }
@@ -151,11 +155,29 @@ class Checking {
     out_.findings.push_back({RuleOf(rule), std::move(where), std::move(fact), std::move(remedy)});
   }
 
+  // Of whichever rail: that nobody offers that one is another finding.
   bool BringsRdma(const std::string& resource) const {
-    const auto& more = ground_.rdma_resources;
-    return IsRdmaResource(resource) || std::any_of(more.begin(), more.end(), [&](const std::string& name) {
-             return ComesTo({.name = name}, resource);
-           });
+    return IsRdmaResource(resource) || IsOfAPolicy(resource, false);
+  }
+
+  bool IsOfAPolicy(const std::string& resource, bool on_its_rail) const {
+    const auto& entries = ground_.rdma_resources;
+    return std::any_of(entries.begin(), entries.end(), [&](const RdmaResource& entry) {
+      return ComesTo(on_its_rail ? entry : RdmaResource{.name = entry.name}, resource);
+    });
+  }
+
+  void CheckRails(const Seen& seen) {
+    std::vector<std::string> others;
+    for (const std::string& resource : seen.facts.rdma) {
+      if (IsOfAPolicy(resource, false) && !IsOfAPolicy(resource, true)) others.push_back(resource);
+    }
+    if (others.empty()) return;
+    Find(
+        "rail-not-offered", seen.facts.where,
+        fmt::format("a pod asks for {}, and the RdmaDevicePolicies that have such resources have other rails",
+                    fmt::join(others, ", ")),
+        "ask for rails that they have, or add these to `rails` (`kubectl get rdmadevicepolicies -o yaml`)");
   }
 
   Seen See(const PodTemplate& from) const {

@@ -8,6 +8,7 @@
 
 #include "crds/object_meta.h"
 #include "crds/pod_group.h"
+#include "crds/rdma_device_policy.h"
 
 namespace heddle::crds {
 
@@ -17,9 +18,9 @@ namespace heddle::crds {
 struct WorkloadGround {
   int gpus_per_node = 8;  // of the largest node
   bool roce = true;       // NICs speak RoCE; else InfiniBand or EFA, whose pods need no interface
-  // Resources that bring RDMA devices, beside those that IsRdmaResource knows; with "{rail}" at its end one for each
-  // rail (RdmaResource::name).
-  std::vector<std::string> rdma_resources;
+  // Resources that bring RDMA devices, beside those that IsRdmaResource knows: of policies that there are, with the
+  // rails that they are for, and of people who say so.
+  std::vector<RdmaResource> rdma_resources;
 };
 
 struct WorkloadRule {

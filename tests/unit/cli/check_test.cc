@@ -408,6 +408,14 @@ TEST_F(CheckInACluster, KnowsTheResourcesOfPolicies) {
   server.Put(ResourceOf(keys::kRdmaDevicePolicy), policy);
   const Output output = Look({"job/llama"});
   EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  policy["spec"]["resources"][0]["rails"] = {0, 1, 2, 3};
+  server.Put(ResourceOf(keys::kRdmaDevicePolicy), policy);
+  const Output other_rails = Look({"job/llama"});
+  EXPECT_EQ(other_rails.exit_code, Output::kRefused);
+  EXPECT_THAT(other_rails.out, HasSubstr("rail-not-offered"));
+  policy["spec"]["mode"] = "OfANewerVersion";
+  server.Put(ResourceOf(keys::kRdmaDevicePolicy), policy);
+  EXPECT_EQ(Look({"job/llama"}).exit_code, Output::kOk) << "which rails it is for is not known";
 }
 
 TEST_F(CheckInACluster, LooksAtTheJobSetOfATrainJob) {

@@ -72,11 +72,12 @@ TEST(Workload, OverSeveralNodesNeedsRdmaDevices) {
   Json own = job;
   own[Json::json_pointer(kLimits)]["example.com/nic"] = 1;
   EXPECT_THAT(Rules(own), ElementsAre("no-rdma"));
-  EXPECT_THAT(Rules(own, {.rdma_resources = {"example.com/nic"}}), IsEmpty());
+  EXPECT_THAT(Rules(own, {.rdma_resources = {{.name = "example.com/nic"}}}), IsEmpty());
   Json by_rail = job;
   by_rail[Json::json_pointer(kLimits)]["example.com/nic255"] = 1;
-  EXPECT_THAT(Rules(by_rail, {.rdma_resources = {"example.com/nic{rail}"}}), IsEmpty());
-  EXPECT_THAT(Rules(own, {.rdma_resources = {"example.com/nic{rail}"}}), ElementsAre("no-rdma"));
+  const RdmaResource of_all_rails{.name = "example.com/nic{rail}"};
+  EXPECT_THAT(Rules(by_rail, {.rdma_resources = {of_all_rails}}), IsEmpty());
+  EXPECT_THAT(Rules(own, {.rdma_resources = {of_all_rails}}), ElementsAre("no-rdma"));
   Json claimed = job;
   claimed[Json::json_pointer(kPod)]["resourceClaims"] = {{{"name", "nics"}}};
   EXPECT_THAT(Rules(claimed), IsEmpty());
@@ -89,6 +90,30 @@ TEST(Workload, OverSeveralNodesNeedsRdmaDevices) {
   device[Json::json_pointer(kPod)]["volumes"].push_back(
       {{"name", "ib"}, {"hostPath", {{"path", "/dev/infiniband"}}}});
   EXPECT_THAT(Rules(device), IsEmpty());
+}
+
+TEST(Workload, AsksForNoRailThatPoliciesAreNotFor) {
+  const RdmaResource low{.name = "example.com/nic{rail}", .rails = {0, 1}},
+      high{.name = "example.com/nic{rail}", .rails = {6, 7}},
+      own{.name = "heddle.dev/rail{rail}", .rails = {0}};
+  Json job = Without(In(kLimits, "/heddle.dev~1rdma").c_str());
+  Json& limits = job[Json::json_pointer(kLimits)];
+  limits["example.com/nic1"] = 1;
+  EXPECT_THAT(Rules(job, {.rdma_resources = {low}}), IsEmpty());
+  limits["example.com/nic6"] = 1;
+  limits["example.com/nic5"] = "0";
+  EXPECT_THAT(Rules(job, {.rdma_resources = {low, high}}), IsEmpty()) << "each of another policy";
+  const CheckedWorkload checked = CheckWorkload(job, {.rdma_resources = {low}});
+  ASSERT_EQ(checked.findings.size(), 1u);
+  EXPECT_EQ(checked.findings[0].rule->id, "rail-not-offered");
+  EXPECT_THAT(checked.findings[0].fact, HasSubstr("asks for example.com/nic6, and"));
+  // A device it is all the same, and no missing one: that it is of no rail that there is says what to do.
+  limits.erase("example.com/nic1");
+  EXPECT_THAT(Rules(job, {.rdma_resources = {low}}), ElementsAre("rail-not-offered"));
+  // By whichever name: those of Heddle are known for RDMA devices without any policy.
+  limits["heddle.dev/rail1"] = 1;
+  EXPECT_THAT(Rules(job, {.rdma_resources = {high, own}}), ElementsAre("rail-not-offered"));
+  EXPECT_THAT(Rules(job, {.rdma_resources = {high}}), IsEmpty()) << "nothing is known of such resources";
 }
 
 TEST(Workload, TellsRdmaResourcesFromOthers) {
