@@ -5,7 +5,9 @@
 #include <bit>
 #include <charconv>
 #include <tuple>
+#include <utility>
 
+#include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "kube/object.h"
@@ -77,13 +79,11 @@ auto AgeOrder(const Json& pod) {
 }  // namespace
 
 int GpusWanted(const Json& pod) {
-  int running = 0;
-  int starting = 0;
-  for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) running += GpusOf(container);
-  for (const Json& container : kube::ArrayAt(pod, {"spec", "initContainers"})) {
-    starting = std::max(starting, GpusOf(container));
-  }
-  return std::max(running, starting);
+  crds::AtOnce<crds::CountAtOnce> gpus;
+  for (const Json& container : kube::ArrayAt(pod, {"spec", "initContainers"}))
+    gpus.AddInit({GpusOf(container)}, kube::StringAt(container, {"restartPolicy"}) == "Always");
+  for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) gpus.AddMain({GpusOf(container)});
+  return int(std::min<std::int64_t>(std::move(gpus).Most().count, 1 << 20));
 }
 
 bool IsLive(const Json& pod) {

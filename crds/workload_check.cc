@@ -7,10 +7,12 @@
 #include <array>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "base/counted.h"
 #include "base/lower_case.h"
+#include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
 #include "crds/json_at.h"
 #include "crds/keys.h"
@@ -186,12 +188,16 @@ class Checking {
     seen.facts.where = from.path;
     seen.facts.pods = from.pods;
     std::set<std::string> rdma;
-    std::int64_t first = 0;  // of the largest init container, which ends before the others start
+    AtOnce<CountAtOnce> all;
     for (const char* list : {"initContainers", "containers"}) {
       for (const Json& container : ListOf(At(*from.pod, {"spec", list}))) {
         const std::int64_t gpus = GpusOf(container);
         const bool main = std::string_view(list) == "containers";
-        (main ? seen.facts.gpus : first) = main ? seen.facts.gpus + gpus : std::max(first, gpus);
+        if (main) {
+          all.AddMain({gpus});
+        } else {
+          all.AddInit({gpus}, TextOf(At(container, "restartPolicy")) == "Always");
+        }
         if (main && gpus > 0) seen.gpu_containers.push_back(&container);
         const Json& limits = At(container, {"resources", "limits"});
         for (auto limit = limits.begin(); limits.is_object() && limit != limits.end(); ++limit) {
@@ -199,7 +205,7 @@ class Checking {
         }
       }
     }
-    seen.facts.gpus = std::max(seen.facts.gpus, first);
+    seen.facts.gpus = std::move(all).Most().count;
     seen.facts.rdma.assign(rdma.begin(), rdma.end());
     return seen;
   }

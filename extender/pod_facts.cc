@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/cut_utf8.h"
+#include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/compute_domain.h"
@@ -22,13 +23,22 @@ namespace {
 
 namespace keys = crds::keys;
 
-// Sums by resource name; cpu in thousandths.
-using Amounts = std::map<std::string, std::int64_t>;
-
 std::int64_t AddCapped(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
+
+// Sums by resource name; cpu in thousandths.
+struct Amounts {
+  std::map<std::string, std::int64_t> by_name;
+
+  void Add(const Amounts& more) {
+    for (const auto& [name, amount] : more.by_name) by_name[name] = AddCapped(by_name[name], amount);
+  }
+  void Raise(const Amounts& least) {
+    for (const auto& [name, amount] : least.by_name) by_name[name] = std::max(by_name[name], amount);
+  }
+};
 
 void Read(const kube::Json* list, Amounts& into, std::string& problem) {
   if (list == nullptr || !list->is_object()) return;
@@ -39,7 +49,7 @@ void Read(const kube::Json* list, Amounts& into, std::string& problem) {
       problem = fmt::format("the quantity {} of {} cannot be read", text, name);
       continue;
     }
-    into[name] = *amount;
+    into.by_name[name] = *amount;
   }
 }
 
@@ -51,39 +61,21 @@ Amounts ContainerAmounts(const kube::Json& container, std::string& problem) {
   return amounts;
 }
 
-void Add(Amounts& to, const Amounts& more) {
-  for (const auto& [name, amount] : more) to[name] = AddCapped(to[name], amount);
-}
-
-void Raise(Amounts& to, const Amounts& at_least) {
-  for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
-}
-
 Amounts Effective(const kube::Json& pod, std::string& problem) {
-  Amounts running, starting, sidecars;
+  crds::AtOnce<Amounts> containers;
   for (const kube::Json& container : kube::ArrayAt(pod, {"spec", "initContainers"})) {
-    const Amounts own = ContainerAmounts(container, problem);
-    if (kube::StringAt(container, {"restartPolicy"}) == "Always") {
-      Add(sidecars, own);
-      Raise(starting, sidecars);
-    } else {
-      Amounts beside = sidecars;
-      Add(beside, own);
-      Raise(starting, beside);
-    }
+    containers.AddInit(ContainerAmounts(container, problem),
+                       kube::StringAt(container, {"restartPolicy"}) == "Always");
   }
-  for (const kube::Json& container : kube::ArrayAt(pod, {"spec", "containers"})) {
-    Add(running, ContainerAmounts(container, problem));
-  }
-  Add(running, sidecars);
-  Raise(running, starting);
-  Amounts pod_level;
-  Read(kube::Find(pod, {"spec", "resources", "requests"}), pod_level, problem);
-  for (const auto& [name, amount] : pod_level) running[name] = amount;
+  for (const kube::Json& container : kube::ArrayAt(pod, {"spec", "containers"}))
+    containers.AddMain(ContainerAmounts(container, problem));
+  Amounts all = std::move(containers).Most();
+  // What is said of the whole pod goes before what its containers say.
+  Read(kube::Find(pod, {"spec", "resources", "requests"}), all, problem);
   Amounts overhead;
   Read(kube::Find(pod, {"spec", "overhead"}), overhead, problem);
-  Add(running, overhead);
-  return running;
+  all.Add(overhead);
+  return all;
 }
 
 template <class Number>
@@ -211,7 +203,7 @@ bool AsksForGpus(const kube::Json& pod) {
 
 PodDemand ReadDemand(const kube::Json& pod) {
   PodDemand demand;
-  Amounts amounts = Effective(pod, demand.problem);
+  auto amounts = Effective(pod, demand.problem).by_name;
   if (!ClaimedComputeDomain(pod).empty()) amounts[std::string(kImexChannel)] = 1;
   for (const auto& [name, amount] : amounts) {
     if (amount == 0) continue;
@@ -223,7 +215,7 @@ PodDemand ReadDemand(const kube::Json& pod) {
       if (!demand.gpu_resource.empty())
         demand.problem = "the pod asks for " + demand.gpu_resource + " and " + name;
       demand.gpu_resource = name;
-      demand.gpus = int(std::min<std::int64_t>(amount, 1 << 20));
+      demand.gpus = int(std::min(amount, kMostGpusOfPod));
     } else if (name != "ephemeral-storage") {
       demand.resources.extended.emplace_back(name, amount);
     }

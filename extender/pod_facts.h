@@ -24,6 +24,7 @@ struct PodDemand {
   friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 PodDemand ReadDemand(const kube::Json& pod);
+inline constexpr std::int64_t kMostGpusOfPod = 1 << 20;  // whatever a pod says
 
 // The plan as it stands on a released pod. Only the extender may write these annotations.
 struct PodPlan {

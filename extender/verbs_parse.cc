@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
+#include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/pod_facts.h"
@@ -30,21 +32,17 @@ int GpusOf(const dom::element& container) {
   return gpus;
 }
 
-// Of all that run at once, as kube-scheduler counts: init containers one after the other, beside sidecars before them.
 int GpusOfPod(const dom::element& pod) {
-  int running = 0, sidecars = 0, starting = 0;
+  crds::AtOnce<crds::CountAtOnce> gpus;
   dom::array containers;
   if (pod["spec"]["initContainers"].get(containers) == simdjson::SUCCESS) {
-    for (const dom::element container : containers) {
-      const int gpus = GpusOf(container);
-      starting = std::max(starting, sidecars + gpus);
-      if (Text(container["restartPolicy"]) == "Always") sidecars += gpus;
-    }
+    for (const dom::element container : containers)
+      gpus.AddInit({GpusOf(container)}, Text(container["restartPolicy"]) == "Always");
   }
   if (pod["spec"]["containers"].get(containers) == simdjson::SUCCESS) {
-    for (const dom::element container : containers) running += GpusOf(container);
+    for (const dom::element container : containers) gpus.AddMain({GpusOf(container)});
   }
-  return std::max(running + sidecars, starting);
+  return int(std::min<std::int64_t>(std::move(gpus).Most().count, kMostGpusOfPod));
 }
 
 void ReadPodOf(const dom::element& pod, ExtenderArgs& args) {

@@ -79,6 +79,10 @@ TEST(GpusWanted, TakesTheSumOfContainersOrTheLargestInitContainer) {
       {"resources":{"limits":{"nvidia.com/gpu":"4"}}},{"resources":{"requests":{"nvidia.com/gpu":2}}}],
       "initContainers":[{"resources":{"limits":{"nvidia.com/gpu":"8"}}}]}})")),
             8);
+  EXPECT_EQ(GpusWanted(Json::parse(R"({"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}],
+      "initContainers":[{"restartPolicy":"Always","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}})")),
+            5)
+      << "a sidecar runs beside them";
   EXPECT_EQ(GpusWanted(Json::parse(R"({"spec":{"containers":"x"}})")), 0);
 }
 

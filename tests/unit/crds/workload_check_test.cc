@@ -116,6 +116,15 @@ TEST(Workload, AsksForNoRailThatPoliciesAreNotFor) {
   EXPECT_THAT(Rules(job, {.rdma_resources = {high}}), IsEmpty()) << "nothing is known of such resources";
 }
 
+TEST(Workload, HasTheGpusOfItsSidecarsBesideItsOwn) {
+  Json job = Sound();
+  const Json sidecar = {{"name", "s"}, {"resources", {{"limits", {{"nvidia.com/gpu", 1}}}}}};
+  job[Json::json_pointer(kPod)]["initContainers"] = Json::array({sidecar});
+  EXPECT_EQ(CheckWorkload(job, {}).templates.at(0).gpus, 8) << "it ends before the others start";
+  job[Json::json_pointer(kPod)]["initContainers"][0]["restartPolicy"] = "Always";
+  EXPECT_EQ(CheckWorkload(job, {}).templates.at(0).gpus, 9);
+}
+
 TEST(Workload, TellsRdmaResourcesFromOthers) {
   for (const char* name : {"heddle.dev/fabric", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "intel.com/qat",
                            "cpu", "memory", "hugepages-2Mi", "example.com/rdma"})

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "extender/pod_facts.h"
 #include "tests/support/builders.h"
 
 namespace heddle::extender {
@@ -286,9 +287,12 @@ TEST(Preempt, LeavesAGangsOwnPodItsPlannedNodeOnly) {
 
 TEST(Filter, CountsGpusOfInitContainersAndSidecarsAsTheSchedulerDoes) {
   const auto gpus = [](const char* init, const char* containers) {
-    const auto args = ParseExtenderArgs(std::string(R"({"Pod":{"spec":{"initContainers":)") + init +
-                                        R"(,"containers":)" + containers + R"(}},"NodeNames":[]})");
-    return args ? args->gpus : -1;
+    const std::string pod =
+        std::string(R"({"spec":{"initContainers":)") + init + R"(,"containers":)" + containers + "}}";
+    const auto args = ParseExtenderArgs(R"({"Pod":)" + pod + R"(,"NodeNames":[]})");
+    if (!args) return -1;
+    EXPECT_EQ(args->gpus, ReadDemand(Json::parse(pod)).gpus) << pod;
+    return args->gpus;
   };
   const char* two = R"([{"resources":{"limits":{"nvidia.com/gpu":"2"}}}])";
   const char* three_of_a_sidecar =
@@ -298,6 +302,9 @@ TEST(Filter, CountsGpusOfInitContainersAndSidecarsAsTheSchedulerDoes) {
   EXPECT_EQ(gpus(two, two), 2) << "one after the other";
   EXPECT_EQ(gpus(three_of_a_sidecar, two), 5) << "beside each other";
   EXPECT_EQ(gpus("7", two), 2);
+  EXPECT_EQ(gpus("[]", R"([{"resources":{"limits":{"amd.com/gpu":8}}},{"resources":{}},7,null])"), 8);
+  EXPECT_EQ(gpus("[]", R"([{"resources":{"limits":{"nvidia.com/gpu":"1e0"}}}])"), 1) << "a quantity";
+  EXPECT_EQ(gpus("[]", R"([{"resources":{"limits":{"nvidia.com/gpu":"none"}}}])"), 0);
 }
 
 TEST(Preempt, EmptiesNoNodeForALonePodWhereGpusAreReserved) {
