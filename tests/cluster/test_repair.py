@@ -89,6 +89,13 @@ class BreakingTestCase(HeddleTestCase):
             return pods
         return self.heddle.wait_for(moved, f"ranks {sorted(ranks)} of {self.name} to have new places", timeout)
 
+    def assert_only_moved(self, rank, before, after):
+        """To a node that nobody of the gang was on, of the same rack where there are racks."""
+        self.assertNotIn(bound_to(after[rank]), {bound_to(pod) for pod in before.values()})
+        self.assertEqual(self.racks(after), self.racks(before))
+        self.assertEqual({r: p for r, p in self.places(after).items() if r != rank},
+                         {r: p for r, p in self.places(before).items() if r != rank}, "others were moved, too")
+
     def wait_says(self, reason, *words, timeout=60.0):
         def says():
             status = self.gang(self.name)["status"]
@@ -122,13 +129,6 @@ class RepairTest(BreakingTestCase):
         smaller = f"{self.name}-smaller"
         self.assertEqual(len(self.racks(self.start_gang(TRAYS - 1, smaller))), 1)
         self.assertTrue(any("spare" in line for line in self.gang(smaller)["status"]["explanation"]))
-
-    def assert_only_moved(self, rank, before, after):
-        """To a node of the same rack that nobody of the gang was on."""
-        self.assertNotIn(bound_to(after[rank]), {bound_to(pod) for pod in before.values()})
-        self.assertEqual(self.racks(after), self.racks(before))
-        self.assertEqual({r: p for r, p in self.places(after).items() if r != rank},
-                         {r: p for r, p in self.places(before).items() if r != rank}, "others were moved, too")
 
     def test_a_cordon_moves_nobody_and_a_drain_moves_one_rank_to_the_spare_of_its_rack(self):
         before = self.start_gang(TRAYS - 1)
@@ -173,9 +173,7 @@ class RepairTest(BreakingTestCase):
         self.nodes.remove(node)
         self.vanish(before[0])
         after = self.wait_moved([0], before)
-        self.assertEqual(self.racks(after), self.racks(before))
-        self.assertEqual({r: p for r, p in self.places(after).items() if r != 0},
-                         {r: p for r, p in self.places(before).items() if r != 0}, "others were moved, too")
+        self.assert_only_moved(0, before, after)
         self.assert_no_gpu_twice()
 
     def test_a_gang_that_loses_its_whole_rack_comes_back_in_another(self):
@@ -215,8 +213,7 @@ class RepairTest(BreakingTestCase):
         self.assertEqual(self.places(self.by_rank()), self.places(before))
         self.plane.rest.delete(path("pods", TEAM, before[3]["metadata"]["name"]), gracePeriodSeconds=0)
         after = self.wait_moved([3], before)
-        self.assertNotEqual(bound_to(after[3]), node)
-        self.assertEqual(self.racks(after), self.racks(before))
+        self.assert_only_moved(3, before, after)
         self.wait_says("")
 
 
@@ -237,9 +234,7 @@ class SlowRailTest(BreakingTestCase):
         self.assertEqual(self.places(self.by_rank()), self.places(before), "a pod that runs was moved")
         self.plane.rest.delete(path("pods", TEAM, before[1]["metadata"]["name"]), gracePeriodSeconds=0)
         after = self.wait_moved([1], before)
-        self.assertNotIn(bound_to(after[1]), {bound_to(pod) for pod in before.values()})
-        self.assertEqual({r: p for r, p in self.places(after).items() if r != 1},
-                         {r: p for r, p in self.places(before).items() if r != 1}, "others were moved, too")
+        self.assert_only_moved(1, before, after)
         self.wait_says("")
         said = [event["message"] for event in self.plane.rest.list(path("events", TEAM)) if event["reason"] == "Repairing"]
         self.assertTrue(any("1 rank made again gets another slot" in text and node in text and "ms less" in text
