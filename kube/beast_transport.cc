@@ -36,9 +36,11 @@ using base::Status;
 using boost::beast::error_code;
 
 constexpr std::size_t kMostKept = 16;  // of an operator's watches and writers; more are made and not kept
-// Shorter than the 90 s after which an API server ends an idle connection (Go's keep-alive of the same length), so that
-// ours is not ended in the moment in which we write.
-constexpr std::chrono::seconds kLongestIdle{60};
+// Shorter than the 90 s after which an API server ends an idle connection (IdleTimeout in staging/src/k8s.io/apiserver/
+// pkg/server/secure_serving.go), so that ours is not ended in the moment in which we write: a write is not sent again.
+// Longer than the time between two renewals of an agent's Lease (kHeartbeatPeriod with its jitter, 72 s), or each of
+// them would make a connection, with TLS.
+constexpr std::chrono::seconds kLongestIdle{80};
 constexpr std::size_t kFirstRead = 16 << 10;
 constexpr std::size_t kLargestRead = 128 << 10;  // is parsed while it is in the processor's cache
 // What of an answer can wait for its rest: one line of a head, or of a chunk.

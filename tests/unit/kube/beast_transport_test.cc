@@ -17,6 +17,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "kube/http_server.h"
+#include "kube/lease.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/scripted_http_server.h"
 
 namespace heddle::kube {
@@ -202,6 +204,32 @@ TEST_F(BeastTransportTest, WritesOnlyOnceWhereAKeptConnectionEndsBeforeTheAnswer
   ASSERT_FALSE(response) << "the server may have done it";
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_EQ(server.requests().size(), 2u);
+}
+
+TEST_F(BeastTransportTest, KeepsAConnectionFromOneRenewalOfALeaseToTheNextAndNotUntilTheServerEndsIt) {
+  ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(200, "{}")); });
+  test::FakeClock clock;
+  BeastTransport transport({.server = server.url()}, clock);
+  ASSERT_TRUE(transport.Do(Request("PUT"), {}));
+  clock.Advance(kHeartbeatPeriod * 6 / 5);  // with all of its jitter
+  ASSERT_TRUE(transport.Do(Request("PUT"), {}));
+  EXPECT_EQ(server.connections(), 1);
+  clock.Advance(std::chrono::seconds(85));  // an API server ends it after 90 s
+  ASSERT_TRUE(transport.Do(Request("PUT"), {}));
+  EXPECT_EQ(server.connections(), 2);
+}
+
+TEST_F(BeastTransportTest, WritesOnAnotherConnectionWhereTheServerEndedTheKeptOneMeanwhile) {
+  ScriptedHttpServer server([](const ReceivedRequest& request, Connection& c) {
+    c.Send(PlainResponse(200, "{}"));
+    if (request.connection == 1) c.Close();
+  });
+  BeastTransport transport({.server = server.url()}, clock_);
+  ASSERT_TRUE(transport.Do(Request("PUT"), {}));
+  ASSERT_TRUE(server.WaitForNoConnection());
+  const auto response = transport.Do(Request("PUT"), {});
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(server.requests().size(), 2u) << "none was sent twice";
 }
 
 TEST_F(BeastTransportTest, SendsNoHeaderThatWouldBeTwo) {
