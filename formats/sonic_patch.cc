@@ -14,6 +14,7 @@
 #include "formats/printable.h"
 #include "formats/scanner.h"
 #include "formats/sonic_edit.h"
+#include "formats/sonic_memory.h"
 #include "formats/sonic_queues.h"
 #include "formats/sonic_tables.h"
 
@@ -91,6 +92,7 @@ class Patcher {
       }
       TRY(Port(wish));
     }
+    Memory();
     SonicPatch patch;
     patch.lines = editor_.Lines();
     patch.notes = std::move(notes_);
@@ -476,6 +478,16 @@ class Patcher {
                       reason, [](const std::string&) { return true; });
     editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", Reference("BUFFER_PROFILE", profile)}}}},
                       reason);
+  }
+
+  // Headroom of all ports, once this is done. Where no headroom is sized nothing is known of the chip.
+  void Memory() {
+    const auto sized = [](const SonicWish& wish) { return wish.rendering.headroom.has_value(); };
+    if (std::none_of(wishes_.begin(), wishes_.end(), sized)) return;
+    const std::optional<sonic::Memory> wanted = sonic::MemoryOf(editor_.work());
+    if (!wanted) return;
+    std::string note = sonic::NoteOf(*wanted, sonic::MemoryOf(live_));
+    if (!note.empty()) Note(std::move(note));
   }
 
   // A lossless queue drops nothing on the way out either, where the switch has a profile for that.

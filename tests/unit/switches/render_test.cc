@@ -10,7 +10,10 @@
 namespace heddle::switches {
 namespace {
 
+using testing::Contains;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(SwitchRender, TellsFaultsThatAPatchMakesFromThoseThatWereThere) {
   const std::string config = R"({"PORT": {"Ethernet0": {"mtu": "9100"}},
@@ -55,6 +58,30 @@ TEST(SwitchRender, GivesAPortWithTooLittleHeadroomEnough) {
   EXPECT_EQ(port.cable_metres, 40);
   EXPECT_EQ(port.buffer_bytes->at(3), 274'432) << "by headroom_test.cc";
   EXPECT_FALSE(FindShortRoom(port, 3, 400'000));
+}
+
+TEST(SwitchRender, SaysThatHeadroomHasNoRoomOfASwitchWhoseChipItKnows) {
+  const auto notes = [](const std::string& platform) {
+    const auto answer = ReadSonicText(
+        R"({"DEVICE_METADATA": {"localhost": {"hostname": "leaf-3", "platform": ")" + platform + R"("}},
+            "PORT": {"Ethernet0": {"speed": "400000", "mtu": "9100"}},
+            "BUFFER_POOL": {
+              "ingress_lossless_pool": {"mode": "dynamic", "size": "1000000", "type": "ingress"},
+              "egress_lossless_pool": {"mode": "dynamic", "size": "1200000", "type": "egress"}},
+            "BUFFER_PROFILE": {"small": {"pool": "ingress_lossless_pool", "size": "40000", "dynamic_th": "0",
+                                         "xoff": "20000"}},
+            "BUFFER_PG": {"Ethernet0|3": {"profile": "small"}}})");
+    EXPECT_TRUE(answer) << answer.error().message;
+    const auto patch =
+        RenderPorts(*answer, {"roce", *lossless::Resolve({.cable_metres = 40}), {"Ethernet0"}, {}});
+    EXPECT_TRUE(patch) << patch.error().message;
+    return patch->notes;
+  };
+  EXPECT_THAT(
+      notes("x86_64-nvidia_sn5600-r0"),
+      Contains(HasSubstr("1 port x 1 group x 294432 bytes = 294432 bytes, and BUFFER_POOL leaves 200000 "
+                         "of 1200000")));
+  EXPECT_THAT(notes("x86_64-generic-r0"), Not(Contains(HasSubstr("headroom of all ports"))));
 }
 
 // The policy says how long hosts' cables are, and nobody how long those between switches.
