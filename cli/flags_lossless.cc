@@ -51,7 +51,7 @@ Examples:
   kubectl get nt -o json | kubectl heddle switch render policy.yaml --config leaf-3.json --hosts-on -
   kubectl heddle switch render policy.yaml --config leaf-3.json --port Ethernet0 --fabric-port Ethernet256 \
       --fabric-cable-metres 40 --profile spectrum/v1 --format patch > leaf-3.patch.json
-  kubectl heddle switch render policy.yaml --port swp1,swp2 --profile spectrum/v1 --format nvue
+  kubectl heddle switch render policy.yaml --port swp1,swp2 --format nvue
 
 Exit codes: 0 nothing is to change, 3 something is, or the policy or the configuration is faulty, 2 a file could not
 be read.)";
@@ -95,8 +95,10 @@ void DefineSwitch(CLI::App& parent, Flags& flags) {
       ->allow_extra_args(false);
   made->add_option("--fabric-port", render.fabric_ports, "Ports that other switches hang on")
       ->allow_extra_args(false);
-  made->add_option("--profile", render.profile,
-                   "What the switch is: sonic/v1, spectrum/v1, spectrum4/v1, tomahawk/v1 (sonic/v1)");
+  made->add_option(
+      "--profile", render.profile,
+      "What the switch is: sonic/v1, spectrum/v1, spectrum4/v1, tomahawk/v1 (sonic/v1; with --format "
+      "nvue spectrum/v1)");
   made->add_option("--format", render.format, "sonic, patch, load or nvue (sonic)");
   made->add_option("--cable-metres", render.cable_metres,
                    "Of hosts' cables, in place of what the policy says");

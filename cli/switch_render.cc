@@ -109,7 +109,8 @@ base::Status AddPorts(const SwitchRenderOptions& options, const ReadFile& read, 
 
 base::Result<Work> ReadWork(const SwitchRenderOptions& options, const ReadFile& read) {
   Work work;
-  work.profile = lossless::FindSwitchProfile(options.profile);
+  const std::string_view usual = options.format == "nvue" ? "spectrum/v1" : "sonic/v1";
+  work.profile = lossless::FindSwitchProfile(options.profile.empty() ? usual : options.profile);
   if (work.profile == nullptr) {
     return base::Fail(Code::kInvalid, fmt::format("there is no switch profile \"{}\": name one of {}",
                                                   options.profile, lossless::SwitchProfileNames()));
@@ -231,7 +232,8 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
   if (!work) return Unreadable(work.error());
   if (auto refused = RefusePolicy(work->policy)) return *std::move(refused);
   Output output;
-  if (!work->profile->note.empty())
+  // To who named the chip: of NVUE's usual one the note would be of headroom, which Cumulus sizes itself.
+  if (!work->profile->note.empty() && !options.profile.empty())
     output.err += fmt::format("Note: {}: {}\n", work->profile->name, work->profile->note);
   if (options.format == "nvue") {
     if (look.format != Format::kText)

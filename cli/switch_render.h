@@ -17,7 +17,9 @@ struct SwitchRenderOptions {
   std::vector<std::string> ports;     // host ports, each name or a list with commas
   std::vector<std::string> hosts_on;  // files of NodeTopologies: the ports that their cables end on
   std::vector<std::string> fabric_ports;
-  std::string profile = "sonic/v1";
+  // Empty: "sonic/v1", and with "nvue" "spectrum/v1", which has what Cumulus Linux sets by itself. That has RoCE on
+  // NVIDIA's chips alone (NVIDIA Cumulus Linux 5.x, RDMA over Converged Ethernet), and sizes headroom itself.
+  std::string profile;
   std::string format = "sonic";  // "sonic" with why and source, "patch" as RFC 6902, "load", "nvue"
   std::optional<int> cable_metres, fabric_cable_metres;
 };

@@ -127,6 +127,44 @@ TEST(SwitchRenderCommand, WritesNvueWithoutAConfiguration) {
   EXPECT_THAT(output.out, HasSubstr("cable-length 40"));
 }
 
+TEST(SwitchRenderCommand, GivesCumulusLinuxItsOwnValuesAndNotThoseOfSonic) {
+  const SwitchRenderOptions unnamed{.policy = kDefaults, .ports = {"swp1"}, .format = "nvue"};
+  const Output output = Render(unnamed);
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
+  EXPECT_EQ(output.err, "") << "nobody named a chip, and headroom is left to the switch";
+  EXPECT_THAT(output.out, HasSubstr("spectrum/v1: NVIDIA Cumulus Linux 5.x"));
+  EXPECT_THAT(output.out, Not(HasSubstr("sonic/v1")));
+  EXPECT_THAT(output.out, HasSubstr("nv set qos pfc-watchdog robustness 3\n"));
+  SwitchRenderOptions named = unnamed;
+  named.profile = "sonic/v1";
+  EXPECT_THAT(Render(named).out, HasSubstr("sonic/v1: ")) << "who names a profile gets it";
+  EXPECT_THAT(Render({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}}).out,
+              HasSubstr("profile sonic/v1"));
+}
+
+TEST(SwitchRenderCommand, SaysInFullThatHeadroomHasNoRoomInTheSwitch) {
+  Json config = WithBuffers(Json::parse(*FromDisk(kLeaf)));
+  config["BUFFER_POOL"]["egress_lossless_pool"]["mode"] = "dynamic";
+  config["BUFFER_POOL"]["egress_lossless_pool"]["size"] = "30500000";
+  const auto notes = [&config](std::string_view format) {
+    return SwitchRender({.policy = kDefaults,
+                         .config = "leaf",
+                         .ports = {"Ethernet0,Ethernet4"},
+                         .profile = "spectrum/v1",
+                         .format = std::string(format),
+                         .cable_metres = 300},
+                        With({{"leaf", config.dump()}}), {})
+        .err;
+  };
+  for (const char* format : {"sonic", "patch", "load"}) {
+    EXPECT_THAT(notes(format), HasSubstr("Note: headroom of all ports has no room in the switch's memory: 2 "
+                                         "ports x 1 group x "));
+    EXPECT_THAT(notes(format), HasSubstr(" bytes smaller first\n")) << "what to do is not cut off";
+  }
+  config["BUFFER_POOL"]["egress_lossless_pool"]["size"] = "60000000";
+  EXPECT_THAT(notes("sonic"), Not(HasSubstr("headroom of all ports")));
+}
+
 TEST(SwitchRenderCommand, RefusesAPolicyThatContradictsItself) {
   const Output output =
       Render({.policy = kFixtures + "nic-operator.yaml", .config = kLeaf, .ports = {"Ethernet0"}});
