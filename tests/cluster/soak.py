@@ -214,19 +214,24 @@ class Soak:
         self.trouble.mend_what_is_due()
         actions = [(self.submit, 6 if len(self.jobs) < 12 else 1), (self.delete_a_pod, 2), (self.cordon, 1),
                    (self.kill, 1), (self.restart_api_server, 0.15), (self.suspend, 0.7), (self.trouble.break_a_gpu, 0.4),
-                   # Not yet: of a node that is found again KWOK leaves the pods that were deleted meanwhile, and the end waits.
-                   (lambda: self.trouble.lose_a_node(self.cordoned), 0),
+                   (lambda: self.trouble.lose_a_node(self.cordoned), 0.5),
                    (lambda: self.trouble.make_lone_pod(self.any_priority(3, 1, 1)), 1)]
         if self.jobs:
             actions.append((self.end, 2 if len(self.jobs) < 12 else 6))
         self.chance.choices([a for a, _ in actions], [w for _, w in actions])[0]()
         time.sleep(self.chance.uniform(0, 0.5))
 
+    def tend(self):
+        """What kubelets do, wherever this soak waits. Returns all pods there are, in one answer, so that it is one moment."""
+        self.revive()
+        there = self.plane.rest.list(path("pods"))
+        self.trouble.finish_overdue(there)
+        return there
+
     # What must hold
 
     def check(self):
-        self.revive()
-        there = self.plane.rest.list(path("pods"))  # of all namespaces in one answer, so that it is one moment
+        there = self.tend()
         pods = [pod for pod in there if bound_to(pod) and pod["status"].get("phase") not in ("Succeeded", "Failed")]
         for pod in pods:
             if pod["metadata"]["namespace"] == TEAM:
@@ -286,9 +291,10 @@ class Soak:
         for node in sorted(self.cordoned):
             self.plane.rest.patch(path("nodes", name=node), {"spec": {"unschedulable": False}})
         self.cordoned.clear()
+        self.nodes.wait_ready([node.name for node in self.cluster.nodes])
 
         def settled():
-            self.revive()
+            self.tend()
             for job in self.jobs.values():
                 bound = sum(1 for pod in self.plane.pods(TEAM, f"{NAME}={job.name}") if bound_to(pod))
                 gang = scenario.gang_of(self.plane, TEAM, job.name)
@@ -315,7 +321,7 @@ class Soak:
                 self.end_job(name)
 
             def fewer(before=frozenset(waiting)):
-                self.revive()
+                self.tend()
                 if not self.waiting() < before:
                     raise AssertionError(f"all of these still wait: {', '.join(sorted(before))}")
                 return True
@@ -325,7 +331,8 @@ class Soak:
     def end_all(self):
         while self.jobs:
             self.end()
-        self.heddle.wait_for(lambda: not self.plane.pods(TEAM), "all pods to be gone", 90)
+        self.heddle.wait_for(lambda: not [pod for pod in self.tend() if pod["metadata"]["namespace"] == TEAM],
+                             "all pods to be gone", 90)
         self.heddle.wait_for(lambda: not self.plane.rest.list(path("gangs", TEAM)), "every Gang to go with its owner", 120)
         if self.driver:
             self.heddle.wait_for(lambda: not self.plane.rest.list(DOMAINS), "every ComputeDomain to go with its owner", 120)

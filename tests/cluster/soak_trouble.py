@@ -7,6 +7,7 @@ import time
 from bed import ApiError, path
 from bed.testing import bound_to, indexed_job
 from scenario import OTHERS, TEAM
+from soak_queue import seconds
 
 MOST_LOST, MOST_BROKEN, MOST_LONE = 3, 4, 6
 # Seconds that it lasts. A lost node's pods are evicted after 300.
@@ -49,14 +50,18 @@ class Trouble:
 
     def find(self, node):
         del self.lost[node]
-        self._nodes.find_again(node)
+        # Not find_again(), which waits: all the while nobody would look at what must hold.
+        self._nodes.take_back(node)
         self.count["nodes found again"] += 1
-        # A kubelet that is back looks after all of its pods; KWOK only after those of which it hears.
-        for pod in self._plane.rest.list(path("pods")):
-            meta = pod["metadata"]
-            if bound_to(pod) == node:
-                unless_gone(self._plane.rest.patch, path("pods", meta["namespace"], meta["name"]),
-                            {"metadata": {"annotations": {"bed.heddle.dev/found": str(self.count["nodes found again"])}}})
+
+    def finish_overdue(self, pods):
+        """What a kubelet does at the latest when the grace of a deleted pod is over, on each node that has one. KWOK does it
+        as soon as it hears of the deletion; where it was started meanwhile, it hears of pods before its own cache shows that
+        it holds their node's Lease, and then leaves them.
+        """
+        now = time.time()
+        self._nodes.finish_deleted([pod for pod in pods if bound_to(pod) and bound_to(pod) not in self.lost
+                                    and "deletionTimestamp" in pod["metadata"] and seconds(pod["metadata"]["deletionTimestamp"]) < now])
 
     # A GPU
 

@@ -106,6 +106,45 @@ class ControlPlaneTest(BedTestCase):
         self.nodes.find_again("fickle")
         self.nodes.remove("fickle")
 
+    def test_pods_of_a_lost_node_stay_until_it_is_found_also_by_another_kwok(self):
+        def make_pod(name):
+            self.plane.rest.create(path("pods", "default"), {"metadata": {"name": name}, "spec": {
+                "nodeName": "silent", "containers": [{"name": "one", "image": "one"}]}})
+
+        def find_pod(name):
+            return self.plane.rest.find(path("pods", "default", name))
+
+        def wait_pod_runs(name):
+            self.plane.wait_for(lambda: is_running(find_pod(name)), f"{name} to run")
+        self.nodes.add_plain("silent")
+        self.addCleanup(self.nodes.remove, "silent")
+        make_pod("held")
+        make_pod("other")
+        wait_pod_runs("held")
+        wait_pod_runs("other")
+        self.nodes.lose("silent")
+
+        def evicting():
+            taints = self.plane.rest.get(path("nodes", name="silent"))["spec"].get("taints", [])
+            return [taint for taint in taints if taint["effect"] == "NoExecute"]
+        self.plane.wait_for(evicting, "the node's pods to be about to be evicted")
+        self.plane.rest.patch(path("pods", "default", "held"), {"metadata": {"annotations": {"bed.heddle.dev/end": "never"}}})
+        for name in ("held", "other"):
+            self.plane.rest.delete(path("pods", "default", name))
+        self.plane.kill9("kwok")
+        self.plane.start_component("kwok")
+        self.nodes.add_plain("heard")  # Ready, so the new KWOK has looked at all nodes and at their pods
+        self.addCleanup(self.nodes.remove, "heard")
+        for name in ("held", "other"):
+            self.assertIn("deletionTimestamp", find_pod(name)["metadata"])
+        self.nodes.find_again("silent")
+        self.plane.wait_for(lambda: not find_pod("other"), "the deleted pod to end")
+        self.assertTrue(find_pod("held"), "which says that it does not end")
+        make_pod("next")
+        wait_pod_runs("next")
+        for name in ("held", "next"):
+            self.plane.rest.delete(path("pods", "default", name), gracePeriodSeconds=0)
+
     def test_waiting_says_what_for_and_what_was_seen(self):
         with self.assertRaisesRegex(TimedOut, r"timed out after 0\.\d s waiting for pigs to fly; last seen: \[\]"):
             wait_for(lambda: [], "pigs to fly", timeout=0.1)

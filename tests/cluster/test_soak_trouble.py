@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 import soak_trouble
-from bed import ApiError, h100
+from bed import ApiError, Nodes, h100
 from soak_trouble import BROKEN, LONE, LOST, MOST_LONE, MOST_LOST, SUSPENDED, Trouble
 
 
@@ -30,30 +30,69 @@ class Calls(list):
         return [call[1:] for call in self if call[0] == name]
 
 
+class FinishDeletedTest(unittest.TestCase):
+    def test_deleted_pods_end_by_their_uid_and_only_once(self):
+        rest = Calls()
+        asked = []
+        rest.delete = lambda where, **options: asked.append((where.rpartition("/")[2], options))
+        nodes = Nodes(types.SimpleNamespace(rest=rest))
+
+        def pod(name, **meta):
+            return {"metadata": {"namespace": "team", "name": name, "uid": f"uid-{name}"} | meta}
+        deleted = {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 30}
+        self.assertEqual(nodes.finish_deleted([
+            pod("runs"), pod("deleted", **deleted), pod("has-a-finalizer", **deleted | {"deletionGracePeriodSeconds": 0}),
+            pod("held", **deleted, annotations={"bed.heddle.dev/end": "never"})]), 1)
+        self.assertEqual(asked, [("deleted", {"gracePeriodSeconds": 0, "preconditions": {"uid": "uid-deleted"}})])
+
+        def refuse(where, **_):
+            raise ApiError("DELETE", where, refused, {})
+        rest.delete = refuse
+        for refused in (404, 409):  # it has gone, or another has its name
+            self.assertEqual(nodes.finish_deleted([pod("deleted", **deleted)]), 1)
+        refused = 500
+        with self.assertRaises(ApiError):
+            nodes.finish_deleted([pod("deleted", **deleted)])
+
+
 class TroubleTest(unittest.TestCase):
     def setUp(self):
         self.rest, self.nodes = Calls(list=[], get={"spec": {}}), Calls()
         self.heddle = Calls(is_whole=True, wait_for=True)
-        clock = mock.patch.object(soak_trouble, "time", types.SimpleNamespace(monotonic=lambda: self.now))
+        clock = mock.patch.object(soak_trouble, "time", types.SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
         clock.start()
         self.addCleanup(clock.stop)
         self.now, self.cluster = 0.0, h100(units=1, nodes_per_unit=4)
         self.trouble = Trouble(types.SimpleNamespace(rest=self.rest), self.heddle, self.nodes, self.cluster, random.Random(1))
 
-    def test_a_lost_node_comes_back_and_its_pods_are_looked_after(self):
+    def test_a_lost_node_comes_back_once(self):
         self.trouble.lose_a_node(set())
         (node,) = self.nodes.of("lose")[0]
-        self.rest.answers["list"] = [{"metadata": {"namespace": "team", "name": name}, "spec": {"nodeName": at}}
-                                     for name, at in (("mine", node), ("other", "elsewhere"))]
         self.now = LOST[0] - 1
         self.trouble.mend_what_is_due()
-        self.assertEqual(self.nodes.of("find_again"), [])
+        self.assertEqual(self.nodes.of("take_back"), [])
         self.now = LOST[1]
+        for _ in range(2):
+            self.trouble.mend_what_is_due()
+            self.assertEqual(self.nodes.of("take_back"), [(node,)])
+
+    def test_pods_whose_grace_is_over_end_but_on_a_lost_node(self):
+        self.trouble.lose_a_node(set())
+        (lost,) = self.nodes.of("lose")[0]
+        ends = "1970-01-01T00:01:00Z"
+        pods = [{"metadata": {"name": name} | ({"deletionTimestamp": ends} if deleted else {}), "spec": {"nodeName": at} if at else {}}
+                for name, at, deleted in (("silent", lost, True), ("due", "elsewhere", True), ("runs", "elsewhere", False),
+                                          ("gated", "", True))]
+        for now, names in ((60.0, []), (61.0, ["due"])):
+            self.nodes.clear()
+            self.now = now
+            self.trouble.finish_overdue(pods)
+            self.assertEqual([pod["metadata"]["name"] for pod in self.nodes.of("finish_deleted")[0][0]], names)
+        self.nodes.clear()
+        self.now = max(LOST[1], 61.0)
         self.trouble.mend_what_is_due()
-        self.assertEqual(self.nodes.of("find_again"), [(node,)])
-        self.assertEqual([call[0] for call in self.rest.of("patch")], ["/api/v1/namespaces/team/pods/mine"])
-        self.trouble.mend_what_is_due()
-        self.assertEqual(len(self.nodes.of("find_again")), 1)
+        self.trouble.finish_overdue(pods)
+        self.assertEqual([pod["metadata"]["name"] for pod in self.nodes.of("finish_deleted")[0][0]], ["silent", "due"])
 
     def test_no_cordoned_node_is_lost_none_twice_and_not_all(self):
         cordoned = {self.cluster.nodes[0].name}

@@ -18,7 +18,9 @@ from .waiting import wait_for
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
-KWOK_ANNOTATION = "kwok.x-k8s.io/node"
+# KWOK looks after the nodes with this label. By an annotation it would select, too, but for itself: it never hears that a
+# node has lost it, and does not look after one that has it again.
+KWOK_LABEL, KWOK_VALUE = "type", "kwok"
 
 # One static token each, so that the audit log names the writer. Only kubectl and KWOK are administrators.
 USERS = {
@@ -229,7 +231,7 @@ class ControlPlane:
             "kwok": [
                 "kwok", f"--kubeconfig={self.kubeconfigs / 'kwok'}", f"--config={HERE / 'kwok.yaml'}",
                 # Not all nodes: it would also answer for the node of a real kubelet.
-                "--manage-all-nodes=false", f"--manage-nodes-with-annotation-selector={KWOK_ANNOTATION}=fake",
+                "--manage-all-nodes=false", f"--manage-nodes-with-label-selector={KWOK_LABEL}={KWOK_VALUE}",
                 "--cidr=10.244.0.0/16", "--node-ip=10.0.0.1", "--node-lease-duration-seconds=40"],
         }
         # JSON is YAML, and needs no care with indentation.

@@ -1,7 +1,7 @@
 """Nodes that KWOK keeps Ready, as a cluster's description has them."""
 
-from .control_plane import KWOK_ANNOTATION
-from .rest import path
+from .control_plane import KWOK_LABEL, KWOK_VALUE
+from .rest import ApiError, path
 
 # As many as a kubelet has pods: the resource only says that a pod wants its node's files, it is never scarce.
 FABRIC_SLOTS = 110
@@ -35,9 +35,9 @@ class Nodes:
         return {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {
-                "name": name, "annotations": {KWOK_ANNOTATION: "fake"},
+                "name": name,
                 "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
-                           "kubernetes.io/arch": "amd64", "type": "kwok"} | dict(labels or {})},
+                           "kubernetes.io/arch": "amd64", KWOK_LABEL: KWOK_VALUE} | dict(labels or {})},
             "spec": {"taints": taints} if taints else {},
             "status": {"capacity": resources, "allocatable": resources}}
 
@@ -72,8 +72,8 @@ class Nodes:
         self.names.remove(name)
 
     def lose(self, name):
-        """As when a kubelet falls silent: KWOK lets go of the node and it turns NotReady at once."""
-        self._plane.rest.patch(path("nodes", name=name), {"metadata": {"annotations": {KWOK_ANNOTATION: None}}})
+        """As fall_silent(), and the node turns NotReady at once."""
+        self.fall_silent(name)
         self._plane.rest.patch(
             path("nodes", name=name, sub="status"),
             {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
@@ -81,25 +81,48 @@ class Nodes:
 
     def fall_silent(self, name):
         """As when a machine loses power: nothing is said to anybody, its Lease goes stale, and the node controller finds
-        out for itself.
+        out for itself. Its pods stay as they are, and those that are deleted stay, too.
         """
-        self._plane.rest.patch(path("nodes", name=name), {"metadata": {"annotations": {KWOK_ANNOTATION: None}}})
-        # KWOK goes on renewing the Lease of a node that it once had, unless another holds it.
-        self._plane.rest.patch(path("leases", "kube-node-lease", name),
-                               {"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 86400}})
+        self._set_kwok(name, None)
 
-    def find_again(self, name):
-        """Undoes lose() and fall_silent()."""
-        lease = self._plane.rest.find(path("leases", "kube-node-lease", name))
-        if lease and lease["spec"].get("holderIdentity") == "nobody":
-            self._plane.rest.delete(path("leases", "kube-node-lease", name))
-        self._plane.rest.patch(path("nodes", name=name), {"metadata": {"annotations": {KWOK_ANNOTATION: "fake"}}})
-        # What lose() said is taken back, as a kubelet does that starts; KWOK says it where it takes the node for new only.
-        self._plane.rest.patch(
-            path("nodes", name=name, sub="status"),
-            {"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
-                                        "message": "the bed found this node again"}]}}, "strategic")
-        self.wait_ready([name])
+    def take_back(self, name):
+        """Undoes lose() and fall_silent() without waiting: to KWOK the node is a new one, so it says Ready, renews the Lease
+        and goes through the pods that are bound there.
+        """
+        self._set_kwok(name, KWOK_VALUE)
+
+    def find_again(self, name, timeout=60.0):
+        """take_back(), and waits until the node is Ready and the pods that were deleted meanwhile have ended."""
+        self.take_back(name)
+        # It is KWOK that says Ready, so what is deleted from here on ends by KWOK. That is also why the pods come second: while
+        # the taint is there the node controller may still evict one.
+        self.wait_ready([name], timeout)
+        self._plane.wait_for(lambda: not self.finish_deleted(
+            self._plane.rest.list(path("pods"), fieldSelector=f"spec.nodeName={name}")),
+            f"the pods that were deleted on {name} to end", timeout)
+
+    def finish_deleted(self, pods):
+        """What a kubelet does once the containers of a deleted pod have stopped. Returns how many of these it was done to; one
+        that stays for a finalizer is not done again, and one with bed.heddle.dev/end: never not at all.
+        """
+        done = 0
+        for pod in pods:
+            meta = pod["metadata"]
+            if ("deletionTimestamp" not in meta or meta.get("deletionGracePeriodSeconds") == 0
+                    or meta.get("annotations", {}).get("bed.heddle.dev/end") == "never"):
+                continue
+            done += 1
+            try:
+                # By its UID: the next pod of a StatefulSet has the same name.
+                self._plane.rest.delete(path("pods", meta["namespace"], meta["name"]), gracePeriodSeconds=0,
+                                        preconditions={"uid": meta["uid"]})
+            except ApiError as problem:
+                if problem.status not in (404, 409):
+                    raise
+        return done
+
+    def _set_kwok(self, name, value):
+        self._plane.rest.patch(path("nodes", name=name), {"metadata": {"labels": {KWOK_LABEL: value}}})
 
     def set_allocatable(self, name, **resources):
         """As when a device plugin's answer changes: set_allocatable("node-00", **{"nvidia.com/gpu": "7"})."""
