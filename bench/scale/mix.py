@@ -66,7 +66,7 @@ class Mix:
                 self.fleet.plane.rest.delete(path("jobs", TEAM, name), propagationPolicy="Background")
                 del self.jobs[name]
                 self.partly.pop(name, None)
-                for pod in [pod for pod in self.binds.bound if pod.startswith(name + "-")]:
+                for pod in [pod for pod in list(self.binds.bound) if pod.startswith(name + "-")]:
                     self.binds.bound.pop(pod, None)
 
     def note_partly(self, name, bound, pods, now):
