@@ -32,7 +32,7 @@ void AddCables(const Json& fabric, const Json& cabled, std::vector<Trouble>& tro
   const std::size_t before = troubles.size();
   std::size_t doubtful = 0;
   for (const Json& fault : kube::ArrayAt(fabric, {"status", "faults"})) {
-    if (kube::BoolAt(fault, {"ambiguous"}).value_or(false)) {
+    if (kube::StringAt(fault, {"certainty"}) == "Ambiguous") {
       ++doubtful;
       continue;
     }

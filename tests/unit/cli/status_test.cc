@@ -187,7 +187,7 @@ void StatusTest::BreakEverything() {
                    {{"node", "node-15"},
                     {"nic", "mlx5_0"},
                     {"port", 1},
-                    {"ambiguous", true},
+                    {"certainty", "Ambiguous"},
                     {"sentence", "node-15 …"}}});
   server.Put(ResourceOf(keys::kFabric), fabric);
   AddPolicy(keys::kLosslessPolicy, "roce", "CanaryStopped", "2 of 16 nodes have it and went no further",
@@ -425,7 +425,7 @@ TEST(StatusReport, SurvivesWhateverStandsInObjects) {
       Json::parse(
           R"({"metadata": {"name": "a"}, "status": {"observedAt": "x", "conditions": [null, 3, {"type": 1, "status": "False"},
         {"type": "RailHealthy", "status": "False"}, {"type": "Ready", "status": "False", "reason": [], "lastTransitionTime": "tomorrow"},
-        {"type": "Cabled", "status": "False"}, {"type": "Stale", "status": "True"}], "gpus": [1, null, {"health": 1}], "faults": [null, 4, {"ambiguous": "yes"}]}})"),
+        {"type": "Cabled", "status": "False"}, {"type": "Stale", "status": "True"}], "gpus": [1, null, {"health": 1}], "faults": [null, 4, {"certainty": true}]}})"),
       Json::parse(
           R"({"metadata": {"name": "heddle-node-a"}, "spec": {"nodeName": 3, "renewTime": 12, "leaseDurationSeconds": -9223372036854775808, "taints": [3],
         "unschedulable": "yes", "containers": [null, {"resources": {"limits": {"nvidia.com/gpu": []}}}]}})"),
