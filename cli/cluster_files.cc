@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -91,13 +92,16 @@ Status KeepObject(const Json& object, ClusterFiles& into) {
   return {};
 }
 
+// What becomes of each object.
+using Keep = std::function<Status(const Json& object)>;
+
 base::Error Bad(const std::string& path, const std::string& what) {
   return {Code::kInvalid, path + ": " + what, std::nullopt};
 }
 
-Status KeepItem(const std::string& path, std::size_t number, const Json& item, ClusterFiles& into) {
+Status KeepItem(const std::string& path, std::size_t number, const Json& item, const Keep& keep) {
   if (!item.is_object()) return base::Fail(Bad(path, fmt::format("item {} is no object", number)));
-  if (Status kept = KeepObject(item, into); !kept) {
+  if (Status kept = keep(item); !kept) {
     return base::Fail(Bad(path, fmt::format("item {}: {}", number, kept.error().message)));
   }
   return {};
@@ -159,12 +163,12 @@ base::Result<Json> ParseItem(dom::parser& parser, std::string_view raw, std::str
 }
 
 // A file that holds no list.
-Status ReadOne(const std::string& path, std::string_view text, ClusterFiles& into) {
+Status ReadOne(const std::string& path, std::string_view text, const Keep& keep) {
   try {
     // First without keeping anything: what is no JSON may be of any size.
     [[maybe_unused]] const Json nothing =
         Json::parse(text, [](int, Json::parse_event_t, Json&) { return false; });
-    return KeepItem(path, 0, Json::parse(text), into);
+    return KeepItem(path, 0, Json::parse(text), keep);
   } catch (const Json::parse_error& error) {
     return base::Fail(
         Bad(path, fmt::format("line {}: it is no JSON, or ends too early", LineOf(text, error.byte))));
@@ -174,7 +178,7 @@ Status ReadOne(const std::string& path, std::string_view text, ClusterFiles& int
 }
 
 // The items one by one, without a tree of all of them.
-Status ReadJson(const std::string& path, const std::string& file, ClusterFiles& into) {
+Status ReadJson(const std::string& path, const std::string& file, const Keep& keep) {
   // simdjson reads past the end, though it does not look at what is there.
   std::string copy;
   if (file.capacity() - file.size() < simdjson::SIMDJSON_PADDING) {
@@ -191,7 +195,7 @@ Status ReadJson(const std::string& path, const std::string& file, ClusterFiles& 
   if (parser.iterate(text.data(), text.size(), padded.capacity() - first).get(document) !=
           simdjson::SUCCESS ||
       document["items"].get_array().get(items) != simdjson::SUCCESS) {
-    return ReadOne(path, text, into);
+    return ReadOne(path, text, keep);
   }
   std::size_t number = 0;
   std::size_t at = 0;
@@ -208,14 +212,14 @@ Status ReadJson(const std::string& path, const std::string& file, ClusterFiles& 
     if (error == simdjson::SUCCESS) error = object.raw_json().get(raw);
     if (error != simdjson::SUCCESS) return fail("is no JSON, or ends too early");
     ASSIGN_OR_RETURN(const Json one, ParseItem(item_parser, raw, text), path);
-    TRY(KeepItem(path, number, one, into));
+    TRY(KeepItem(path, number, one, keep));
     at = std::size_t(raw.data() - text.data()) + raw.size();
     ++number;
   }
   return {};
 }
 
-Status ReadYaml(const std::string& path, const std::string& text, ClusterFiles& into) {
+Status ReadYaml(const std::string& path, const std::string& text, const Keep& keep) {
   std::size_t number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = text.find("\n---", begin);
@@ -228,29 +232,39 @@ Status ReadYaml(const std::string& path, const std::string& text, ClusterFiles& 
     if (!document->is_object()) return base::Fail(Bad(path, "it holds no Kubernetes objects"));
     const Json* items = kube::Find(*document, {"items"});
     if (items == nullptr) {
-      TRY(KeepItem(path, number++, *document, into));
+      TRY(KeepItem(path, number++, *document, keep));
       continue;
     }
     if (!items->is_array()) return base::Fail(Bad(path, "items is no list"));
     for (const Json& item : *items) {
-      TRY(KeepItem(path, number++, item, into));
+      TRY(KeepItem(path, number++, item, keep));
     }
   }
   return {};
 }
 
+Status ReadObjects(const std::string& path, const std::string& text, const Keep& keep) {
+  return LooksLikeJson(text) ? ReadJson(path, text, keep) : ReadYaml(path, text, keep);
+}
+
 }  // namespace
 
 Status ReadClusterFile(const std::string& path, const std::string& text, ClusterFiles& into) {
-  return LooksLikeJson(text) ? ReadJson(path, text, into) : ReadYaml(path, text, into);
+  return ReadObjects(path, text, [&into](const Json& object) { return KeepObject(object, into); });
 }
 
-base::Result<ClusterFiles> ReadClusterFiles(const std::vector<std::string>& paths, const ReadFile& read) {
+base::Result<ClusterFiles> ReadClusterFiles(const std::vector<std::string>& paths, const ReadFile& read,
+                                            const SeeObject& see) {
   ClusterFiles files;
+  const Keep keep = [&](const Json& object) -> Status {
+    TRY(KeepObject(object, files));
+    if (see) see(object);
+    return {};
+  };
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const std::string text, read(path), "--topology");
     TRY(IsText(path, text, "the NodeTopologies of `kubectl get nt,fabrics,gangs -A -o json`"), "--topology");
-    TRY(ReadClusterFile(path, text, files), "--topology");
+    TRY(ReadObjects(path, text, keep), "--topology");
   }
   if (!files.topologies.empty()) return files;
   std::vector<std::string> others;

@@ -33,10 +33,13 @@ struct ClusterFiles {
 [[nodiscard]] base::Status ReadClusterFile(const std::string& path, const std::string& text,
                                            ClusterFiles& into);
 
+// Is shown each object as it stands in a file, once it was read well: who reports what ClusterFiles does not keep.
+using SeeObject = std::function<void(const Json& object)>;
+
 // All that --topology names. Errors: as `read` says, or kInvalid; with what to give where no NodeTopology with a status
 // is in any of them.
 [[nodiscard]] base::Result<ClusterFiles> ReadClusterFiles(const std::vector<std::string>& paths,
-                                                          const ReadFile& read);
+                                                          const ReadFile& read, const SeeObject& see = {});
 // The same for commands that show a cluster, in place of what they would ask it.
 [[nodiscard]] base::Result<FabricReading> ReadFabricFiles(const std::vector<std::string>& paths,
                                                           const ReadFile& read);
