@@ -25,13 +25,6 @@ bool HasEnded(const crds::Gang& gang) {
   return crds::IsTrue(gang.status.conditions, crds::kEnded);
 }
 
-bool IsOf(const crds::Gang& gang, const ExplainTarget& target) {
-  if (target.kind->kind == "Gang") return gang.name == target.name;
-  const std::string group = target.kind->kind + "/" + target.name;
-  if (gang.spec.group == group || gang.spec.group.starts_with(group + "/")) return true;
-  return gang.spec.owner.kind == target.kind->kind && gang.spec.owner.name == target.name;
-}
-
 // Of several attempts the last that was placed.
 base::Result<const crds::Gang*> FindGang(const BenchOptions& options, const std::vector<crds::Gang>& gangs) {
   ASSIGN_OR_RETURN(const ExplainTarget target, ParseExplainTarget(options.target));
@@ -40,7 +33,7 @@ base::Result<const crds::Gang*> FindGang(const BenchOptions& options, const std:
   std::set<std::string> others;
   for (const crds::Gang& gang : gangs) {
     if (!options.ns.empty() && gang.ns != options.ns) continue;
-    if (!IsOf(gang, target)) {
+    if (!IsGangOf(gang, target)) {
       others.insert("gang/" + gang.name);
     } else if (!gang.status.placement) {
       waits = true;

@@ -19,11 +19,15 @@ struct ExplainOptions {
   std::string target;  // "job/NAME", or "NAME"
   std::string ns;
   ParallelismFlags flags;
+  std::vector<std::string> topology;  // files in place of a cluster
 };
 // Whether KIND/NAME and the flags make sense: what can be said of them before a cluster is asked.
 [[nodiscard]] base::Status CheckWords(const ExplainOptions& options);
 Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
                   const std::stop_token& stop);
+// Of a Gang that options.topology hold, by its own name or that of what made it; ns "" = of any namespace. Where they
+// hold no pods of it, its places are those of its plan.
+Output ShowExplain(const ExplainOptions& options, const ReadFile& read, const OutputOptions& look);
 
 // node "" = all nodes, as a table.
 Output RunTopology(kube::Client& client, const std::string& node, const OutputOptions& look,

@@ -1,6 +1,7 @@
 #include "cli/complete_names.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,18 @@
 
 namespace heddle::cli {
 namespace {
+
+// Of gangs in files: their names, or those of what made them.
+std::vector<std::string> OwnersIn(const ClusterFiles& files, const NamesWanted& wanted,
+                                  const ExplainKind& kind) {
+  std::set<std::string> names;
+  for (const crds::Gang& gang : files.gangs) {
+    if (!wanted.ns.empty() && gang.ns != wanted.ns) continue;
+    const std::string& name = kind.kind == crds::keys::kGang.kind ? gang.name : gang.spec.owner.name;
+    if (IsGangOf(gang, {&kind, name})) names.insert(name);
+  }
+  return {names.begin(), names.end()};
+}
 
 // `before`: "job/", which each name is offered behind.
 Output Offered(std::vector<std::string> names, const std::string& before, const std::string& typed) {
@@ -52,11 +65,17 @@ Output CompleteOfCluster(kube::Client& client, const NamesWanted& wanted, const 
 Output CompleteOfFiles(const NamesWanted& wanted, const ReadFile& read) {
   const bool asks_terminal =
       std::find(wanted.topology.begin(), wanted.topology.end(), "-") != wanted.topology.end();
-  if (wanted.what != NamesWanted::What::kNodes || asks_terminal) return CompleteWithoutNames();
-  const auto reading = ReadFabricFiles(wanted.topology, read);
-  if (!reading) return CompleteWithoutNames();
+  if (asks_terminal) return CompleteWithoutNames();
+  const auto files = ReadClusterFiles(wanted.topology, read);
+  if (!files) return CompleteWithoutNames();
+  if (wanted.what == NamesWanted::What::kOwners) {
+    const std::string before = wanted.typed.substr(0, wanted.typed.find('/') + 1);
+    const auto target = ParseExplainTarget(before + "x");
+    if (!target) return CompleteWithoutNames();
+    return Offered(OwnersIn(*files, wanted, *target->kind), before, wanted.typed);
+  }
   std::vector<std::string> names;
-  for (const crds::NodeTopology& node : reading->topologies) names.push_back(node.name);
+  for (const crds::NodeTopology& node : files->topologies) names.push_back(node.name);
   return Offered(std::move(names), "", wanted.typed);
 }
 

@@ -139,8 +139,8 @@ Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fab
     if (placed.problem.empty()) placed.problem = std::move(sentence);
   };
   for (const auto& [index, pod] : pods) {
-    ExplainedPod explained{
-        kube::Name(*pod), index, kube::StringAt(*pod, {"spec", "nodeName"}), {}, GpuSource::kAssumed, {}};
+    ExplainedPod explained{kube::Name(*pod),    index, kube::StringAt(*pod, {"spec", "nodeName"}), {},
+                           GpuSource::kAssumed, {}};
     const topology::NodeId node = fabric.FindNode(explained.node);
     const auto gpus = use.find(kube::Uid(*pod));
     if (node == topology::kNone) {
@@ -352,6 +352,8 @@ void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
         "; quota is Kueue's and comes first: kubectl get workloads -n " + gang.ns;
   }
   if (!LacksRoom(gang) || !grounds) return;
+  // Which of its ranks still stand where it was placed nobody says.
+  if (reading.fabrics.in_files && gang.status.placement && reading.own_pods.empty()) return;
   Stuck stuck{.gang = &gang, .pods = reading.own_pods, .unusable = {}, .nodes = {}, .done = std::nullopt};
   // Not of a Job of a JobSet's, which counts its own pods only.
   if (reading.kind == "Job" && kube::Uid(reading.owner) == gang.spec.owner.uid) {

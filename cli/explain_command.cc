@@ -1,13 +1,20 @@
-// `kubectl heddle explain`: what is read of the cluster, once, before anything is decided.
+// `kubectl heddle explain`: what is read of the cluster, or of files, once, before anything is decided.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "cli/advice.h"
 #include "cli/commands.h"
 #include "cli/explain_target.h"
 #include "cli/live_cluster.h"
+#include "crds/gpu_indexes.h"
 #include "crds/parallelism.h"
 #include "kube/object.h"
 
@@ -145,6 +152,116 @@ base::Result<ExplainReading> ReadFor(kube::Client& client, const ExplainTarget& 
   return reading;
 }
 
+Output ExplainAnswer(const Explanation& explanation, const OutputOptions& look) {
+  Output output;
+  output.out = look.format != Format::kText ? Printed(ExplanationJson(explanation), look.format)
+                                            : ExplanationText(explanation, look.style);
+  if (!explanation.quality) {
+    const bool refused = explanation.gang && !explanation.gang->status.reason.empty();
+    output.exit_code = refused ? Output::kRefused : Output::kFailed;
+    if (look.format != Format::kText) output.err = explanation.why_no_quality + "\n";
+  }
+  return output;
+}
+
+// Of what is named in files, in the one namespace that has it.
+base::Result<crds::Gang> FindGang(const ExplainTarget& target, const ExplainOptions& options,
+                                  const std::vector<crds::Gang>& gangs, ExplainReading& reading) {
+  std::set<std::string> namespaces, others;
+  for (const crds::Gang& gang : gangs) {
+    if (!options.ns.empty() && gang.ns != options.ns) continue;
+    if (IsGangOf(gang, target)) {
+      namespaces.insert(gang.ns);
+      reading.uids.push_back(gang.spec.owner.uid);
+    } else {
+      others.insert("gang/" + gang.name);
+    }
+  }
+  if (namespaces.size() > 1) {
+    return base::Fail(Code::kInvalid,
+                      fmt::format("{} is there in {} and in {}: say which by -n", options.target,
+                                  *namespaces.begin(), *std::next(namespaces.begin())));
+  }
+  if (!namespaces.empty()) {
+    reading.kind = target.kind->kind;
+    reading.key = {*namespaces.begin(), target.name};
+    if (auto gang = GangOf(reading, reading.notes)) return *std::move(gang);
+  }
+  return base::Fail(
+      Code::kNotFound,
+      fmt::format("the files hold no gang of {}{}: they hold {}; leave out --topology to ask the cluster, or "
+                  "ask `kubectl heddle plan` with the same --topology where such a gang would lie",
+                  options.target, options.ns.empty() ? "" : " in namespace " + options.ns,
+                  others.empty()
+                      ? "none at all (`kubectl get nt,fabrics,gangs -A -o json` prints those of a cluster)"
+                      : FirstNames(std::vector<std::string>(others.begin(), others.end()))));
+}
+
+// What explain reads of pods, by the plan: each bound where it has its place. A rank that was done when the gang was
+// planned has none.
+std::vector<Json> PodsOfPlan(const crds::Gang& gang, const std::vector<crds::NodeTopology>& topologies) {
+  std::map<std::string_view, const topology::Node*> nodes;
+  for (const crds::NodeTopology& one : topologies) nodes[one.name] = &one.status.node;
+  const std::string resource =
+      crds::IsGpuResource(gang.spec.gpu_resource) ? gang.spec.gpu_resource : "nvidia.com/gpu";
+  std::vector<Json> pods;
+  int rank = -1;
+  for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) {
+    ++rank;
+    if (!row.has_slot()) continue;
+    const std::string name = fmt::format("rank-{}", rank);
+    Json pod{{"metadata", {{"namespace", gang.ns}, {"name", name}, {"uid", gang.ns + "/" + name}}},
+             {"spec", {{"nodeName", row.node}}}};
+    pod["metadata"]["annotations"][std::string(keys::kRank)] = std::to_string(rank);
+    const auto node = nodes.find(row.node);
+    const std::uint32_t all = node == nodes.end() ? 0 : crds::AllIndexes(*node->second);
+    pod["metadata"]["annotations"][std::string(keys::kGpus)] =
+        crds::FormatGpuIndexes(row.gpus == 0 ? all : row.gpus);
+    Json container;
+    container["resources"]["limits"][resource] = std::to_string(gang.spec.gpus_per_pod);
+    pod["spec"]["containers"] = Json::array({std::move(container)});
+    pods.push_back(std::move(pod));
+  }
+  return pods;
+}
+
+// What cannot be known of a gang in files.
+std::string NoteOfFiles(const ExplainReading& reading, const crds::Gang& gang, bool of_plan) {
+  std::string note = "This is of files and no cluster was asked";
+  if (of_plan) note += ": they hold no pods of this gang, and its places are those of its plan";
+  if (LacksRoom(gang) && reading.nodes.empty()) note += "; each node counts as Ready";
+  return note;
+}
+
+// `gang`: whose.
+base::Result<ExplainReading> ReadFilesFor(const ExplainTarget& target, const ExplainOptions& options,
+                                          const ReadFile& read, crds::Gang& gang) {
+  ExplainReading reading;
+  const auto see = [&reading](const Json& object) {
+    const std::string kind = kube::StringAt(object, {"kind"});
+    if (kind == keys::kGang.kind) reading.gangs.push_back(object);
+    if (kind == "Node") reading.nodes.push_back(object);
+  };
+  ASSIGN_OR_RETURN(ClusterFiles files, ReadClusterFiles(options.topology, read, see));
+  ASSIGN_OR_RETURN(gang, FindGang(target, options, files.gangs, reading));
+  reading.kind = keys::kGang.kind;
+  reading.key = {gang.ns, gang.name};
+  reading.fabrics = AssembleReading(std::move(files.topologies), std::move(files.declared));
+  reading.fabrics.in_files = true;
+  for (const Json& pod : files.pods) {
+    if (kube::Namespace(pod) == gang.ns && IsPlanned(pod, gang)) reading.own_pods.push_back(pod);
+  }
+  reading.pods = std::move(files.pods);
+  // A gang that lost a rank's place does not have all that its plan says.
+  const bool of_plan = reading.own_pods.empty() && gang.status.placement && !LacksRoom(gang);
+  if (of_plan) {
+    reading.own_pods = PodsOfPlan(gang, reading.fabrics.topologies);
+    reading.pods.insert(reading.pods.end(), reading.own_pods.begin(), reading.own_pods.end());
+  }
+  reading.notes.push_back(NoteOfFiles(reading, gang, of_plan));
+  return reading;
+}
+
 }  // namespace
 
 base::Status CheckWords(const ExplainOptions& options) {
@@ -166,15 +283,24 @@ Output RunExplain(kube::Client& client, const ExplainOptions& options, const Out
   if (!reading) return Failure(reading.error());
   const auto explanation = Explain(*reading, options.flags);
   if (!explanation) return Failure(explanation.error());
-  Output output;
-  output.out = look.format != Format::kText ? Printed(ExplanationJson(*explanation), look.format)
-                                            : ExplanationText(*explanation, look.style);
-  if (!explanation->quality) {
-    const bool refused = explanation->gang && !explanation->gang->status.reason.empty();
-    output.exit_code = refused ? Output::kRefused : Output::kFailed;
-    if (look.format != Format::kText) output.err = explanation->why_no_quality + "\n";
-  }
-  return output;
+  return ExplainAnswer(*explanation, look);
+}
+
+Output ShowExplain(const ExplainOptions& options, const ReadFile& read, const OutputOptions& look) {
+  auto explanation = [&]() -> base::Result<Explanation> {
+    ASSIGN_OR_RETURN(const ExplainTarget target, ParseExplainTarget(options.target));
+    crds::Gang gang;
+    ASSIGN_OR_RETURN(const ExplainReading reading, ReadFilesFor(target, options, read, gang));
+    ASSIGN_OR_RETURN(Explanation made, Explain(reading, options.flags));
+    if (reading.own_pods.empty()) {
+      made.why_no_quality = gang.status.placement ? "It lost places of its plan, and the files hold no pods "
+                                                    "that say which, so there is nothing to "
+                                                    "price, and nothing that would help can be tried"
+                                                  : "It has no places yet, so there is nothing to price";
+    }
+    return made;
+  }();
+  return explanation ? ExplainAnswer(*explanation, look) : FailureOfInput(explanation.error());
 }
 
 }  // namespace heddle::cli

@@ -106,4 +106,11 @@ base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
   return ExplainTarget{&*kind, name};
 }
 
+bool IsGangOf(const crds::Gang& gang, const ExplainTarget& target) {
+  if (target.kind->kind == "Gang") return gang.name == target.name;
+  const std::string group = target.kind->kind + "/" + target.name;
+  if (gang.spec.group == group || gang.spec.group.starts_with(group + "/")) return true;
+  return gang.spec.owner.kind == target.kind->kind && gang.spec.owner.name == target.name;
+}
+
 }  // namespace heddle::cli

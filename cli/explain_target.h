@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "crds/gang.h"
 #include "kube/object.h"
 
 namespace heddle::cli {
@@ -28,5 +29,8 @@ struct ExplainTarget {
 // "jobset/llama", "jobsets.jobset.x-k8s.io/llama", or "llama" of a Job. An unknown word is answered with all known
 // ones.
 [[nodiscard]] base::Result<ExplainTarget> ParseExplainTarget(const std::string& text);
+// Whether this is the Gang that is named, or one of what is named, by its own word: also where no cluster can be asked
+// what that made. Its namespace is not looked at.
+bool IsGangOf(const crds::Gang& gang, const ExplainTarget& target);
 
 }  // namespace heddle::cli

@@ -32,7 +32,7 @@ Examples:
   kubectl heddle topology                     all nodes
   kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
   kubectl heddle fabric
-  kubectl heddle fabric --topology fabric.json    of a file, as topology, cables and check take it too; asks no cluster
+  kubectl heddle fabric --topology fabric.json    of a file, as status, cables and others take it too; asks no cluster
   kubectl heddle fabric design --gpus 1024     what a network would take, on paper: switches, cables, price, times
   kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json    from files; asks no cluster
   kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"

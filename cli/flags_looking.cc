@@ -20,8 +20,10 @@ Examples:
   kubectl heddle status -n train              gangs of one namespace only
   kubectl heddle status --all | grep gpu-017  each thing by itself
   kubectl heddle status -o json | jq -r '.items[] | select(.severity == "problem") | .what'
+  kubectl heddle status --topology fabric.json    of a file, as far as it tells
 
-Exit codes: 0 nothing is wrong, 3 something is, 1 the cluster could not be asked.)";
+Exit codes: 0 nothing is wrong, 3 something is, 1 the cluster could not be asked, 2 called wrongly or a file could not
+be read.)";
 
 constexpr const char* kDoctorHelp = R"(
 Looks at Heddle itself, from the server to the jobs: the version of Kubernetes, CustomResourceDefinitions with the
@@ -67,9 +69,11 @@ Examples:
   kubectl heddle explain trainjob/llama -n train -o json
   kubectl heddle explain gang/llama-3f9c1a7e-0 -n train
   kubectl heddle explain job/llama -n train --parallelism "tp=8,pp=2,dp=8"   a Job that Heddle did not place
+  kubectl get nt,fabrics,gangs -A -o json > now.json
+  kubectl heddle explain gang/llama-3f9c1a7e-0 -n train --topology now.json    of a file, which needs its Gang alone
 
 Exit codes: 0 it has its places, 3 it is refused, or waits for a reason, 1 its pods have no places yet, it is not there,
-or the cluster could not be asked, 2 called wrongly.)";
+or the cluster could not be asked, 2 called wrongly, or a file could not be read or does not hold it.)";
 
 constexpr const char* kObserveHelp = R"(
 Where Heddle is installed with mode=observe it touches no pod. A row for each job that the cluster's own scheduler
@@ -79,8 +83,10 @@ Examples:
   kubectl heddle observe
   kubectl heddle observe --last 100 --days 30 -n train
   kubectl heddle observe -o json
+  kubectl heddle observe --days 30 --topology now.json    of the Gangs in a file
 
-Exit codes: 0 shown, 1 no job was observed in these days, or the cluster could not be asked, 2 called wrongly.)";
+Exit codes: 0 shown, 1 no job was observed in these days, or the cluster could not be asked, 2 called wrongly or a file
+could not be read.)";
 
 constexpr const char* kTopologyHelp = R"(
 A line for each node: its machine, GPUs, NVLink domain, rails that are up, leaves. With NODE one of them as a tree: GPU,
@@ -111,6 +117,7 @@ Exit codes: 0 the archive is whole, 1 it is not, 2 called wrongly.)";
 
 void DefineStatus(CLI::App& status, StatusOptions& flags) {
   status.add_flag("--all", flags.all, "Equal things one by one");
+  DefineTopologyFiles(status, flags.topology);
   status.footer(kStatusHelp);
 }
 
@@ -136,12 +143,14 @@ void DefineExplain(CLI::App& explain, ExplainOptions& flags) {
   explain.add_option("--parallelism", flags.flags.parallelism,
                      "tp=8,pp=2,dp=8: instead of the annotation heddle.dev/parallelism");
   explain.add_option("--model", flags.flags.model, "params=70e9,layers=80,...: instead of heddle.dev/model");
+  DefineTopologyFiles(explain, flags.topology);
   explain.footer(kExplainHelp);
 }
 
 void DefineObserve(CLI::App& observe, ObservedOptions& flags) {
   observe.add_option("--last", flags.last, "So many jobs at most (20)");
   observe.add_option("--days", flags.days, "Those of so many days (7)");
+  DefineTopologyFiles(observe, flags.topology);
   observe.footer(kObserveHelp);
 }
 

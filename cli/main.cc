@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +22,7 @@
 #include "cli/lint.h"
 #include "cli/live_cluster.h"
 #include "cli/observed.h"
+#include "cli/of_files.h"
 #include "cli/patience.h"
 #include "cli/plan.h"
 #include "cli/prepare.h"
@@ -119,29 +121,12 @@ cli::Output Run(cli::Flags& flags) {
       return cli::SwitchCompare(flags.switch_compare, cli::ReadPath, look);
     case cli::Command::kPrepare:
       return cli::Prepare(flags.prepare, cli::ReadPath, look);
-    case cli::Command::kTopology:
-      return flags.topology.empty() ? AskCluster(flags, look)
-                                    : cli::ShowTopology(flags.topology, flags.node, cli::ReadPath, look);
-    case cli::Command::kFabric:
-      return flags.topology.empty() ? AskCluster(flags, look)
-                                    : cli::ShowFabric(flags.topology, cli::ReadPath, look);
-    case cli::Command::kCables:
-      return flags.cables.topology.empty() ? AskCluster(flags, look)
-                                           : cli::ShowCables(flags.cables, cli::ReadPath, look);
-    case cli::Command::kCheck:
-      return cli::AsksCluster(flags.check) ? AskCluster(flags, look)
-                                           : cli::CheckFiles(flags.check, cli::ReadPath, look);
-    case cli::Command::kComplete:
-      return flags.names.topology.empty() ? AskCluster(flags, look)
-                                          : cli::CompleteOfFiles(flags.names, cli::ReadPath);
     case cli::Command::kWait:
       cli::WaitForSignal();
       return {};
-    case cli::Command::kBench:
-      flags.bench.ns = flags.explain.ns;
-      return cli::AsksCluster(flags.bench) ? AskCluster(flags, look)
-                                           : cli::Bench(flags.bench, cli::ReadPath, look);
     default:
+      if (auto of_files = cli::OfFiles(flags, cli::ReadPath, base::SystemClock().WallNow(), look))
+        return *std::move(of_files);
       return AskCluster(flags, look);
   }
 }

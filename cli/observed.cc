@@ -107,6 +107,22 @@ constexpr const char* kNothing =
     "No gang was observed in these days. Heddle observes where its chart was installed with mode=observe, "
     "and\n"
     "looks at a gang once all of its pods are on nodes whose agents have reported: see `kubectl get nt`.\n";
+constexpr const char* kNothingInFiles =
+    "The files hold no gang that was observed in these days up to now; --days N looks further back.\n";
+
+// `nothing`: what to say where there is none.
+void AddObserved(const std::vector<crds::Gang>& gangs, const char* nothing, const OutputOptions& look,
+                 Output& output) {
+  if (look.format != Format::kText) {
+    output.out = Printed(ObservedJson(gangs), look.format);
+  } else if (gangs.empty()) {
+    output.exit_code = Output::kFailed;
+    output.err += nothing;
+  } else {
+    output.out =
+        TableText(gangs, look.style) + SentenceText(crds::ObservedLine(crds::SumObserved(gangs)), look.style);
+  }
+}
 
 }  // namespace
 
@@ -143,16 +159,19 @@ Output RunObserved(kube::Client& client, const ObservedOptions& options, base::W
       output.err += "Note: " + Printable(gang.error().message) + "\n";
     }
   }
-  gangs = LastObserved(std::move(gangs), options, now);
-  if (look.format != Format::kText) {
-    output.out = Printed(ObservedJson(gangs), look.format);
-  } else if (gangs.empty()) {
-    output.exit_code = Output::kFailed;
-    output.err += kNothing;
-  } else {
-    output.out =
-        TableText(gangs, look.style) + SentenceText(crds::ObservedLine(crds::SumObserved(gangs)), look.style);
-  }
+  AddObserved(LastObserved(std::move(gangs), options, now), kNothing, look, output);
+  return output;
+}
+
+Output ShowObserved(const ObservedOptions& options, base::WallTime now, const ReadFile& read,
+                    const OutputOptions& look) {
+  if (const base::Status words = CheckWords(options); !words) return Failure(words.error());
+  auto files = ReadClusterFiles(options.topology, read);
+  if (!files) return FailureOfInput(files.error());
+  std::erase_if(files->gangs,
+                [&options](const crds::Gang& gang) { return !options.ns.empty() && gang.ns != options.ns; });
+  Output output;
+  AddObserved(LastObserved(std::move(files->gangs), options, now), kNothingInFiles, look, output);
   return output;
 }
 

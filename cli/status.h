@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "cli/cluster_files.h"
 #include "cli/output.h"
 #include "cli/trouble.h"
 #include "kube/client.h"
@@ -17,8 +18,9 @@ namespace heddle::cli {
 // and Leases say what operator, extender and agents have found.
 
 struct StatusOptions {
-  std::string ns;    // of the gangs; empty = all
-  bool all = false;  // equal things one by one
+  std::string ns;                     // of the gangs; empty = all
+  bool all = false;                   // equal things one by one
+  std::vector<std::string> topology;  // files in place of a cluster
 };
 
 using Objects = std::vector<crds::Json>;
@@ -56,5 +58,9 @@ std::string StatusText(const StatusReport& report, const StatusOptions& options,
 // Exit codes: 0 nothing is wrong, 3 something is, 1 nobody could be asked. `clock` is the API server's.
 Output RunStatus(kube::Client& client, base::Clock& clock, const StatusOptions& options,
                  const OutputOptions& look, const std::stop_token& stop);
+// The same of options.topology, as far as they tell; 2 where the files cannot be read. What is not in them is left out,
+// and a note says so. Files do not say when they were made: ages are up to `now`.
+Output ShowStatus(const StatusOptions& options, base::WallTime now, const ReadFile& read,
+                  const OutputOptions& look);
 
 }  // namespace heddle::cli

@@ -9,6 +9,7 @@
 #include "cli/flags.h"
 #include "cli/flags_commands.h"
 #include "cli/typed_words.h"
+#include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/stage.h"
 
 namespace heddle::cli {
@@ -121,6 +122,23 @@ TEST_F(CompletedNames, ComeFromFilesAndNeverFromTheTerminal) {
   EXPECT_EQ(CompleteOfFiles({.topology = {"-"}}, read).out, ":4\n");
 }
 
+TEST_F(CompletedNames, AreThoseOfGangsInFilesAndOfWhatMadeThem) {
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
+  for (const char* name : {"llama", "bert"}) items.push_back(GangOn({{"node-00", 0, {}}}, name));
+  const std::string text = ListOf(std::move(items));
+  const ReadFile read = [&text](const std::string&) -> base::Result<std::string> { return text; };
+  const auto offered = [&read](const std::string& typed, const std::string& ns) {
+    return CompleteOfFiles(
+               {.what = NamesWanted::What::kOwners, .typed = typed, .ns = ns, .topology = {"a.json"}}, read)
+        .out;
+  };
+  EXPECT_EQ(offered("gang/", ""), "gang/bert\ngang/llama\n:4\n");
+  EXPECT_EQ(offered("job/ll", "train"), "job/llama\n:4\n");
+  EXPECT_EQ(offered("job/", "elsewhere"), ":4\n");
+  EXPECT_EQ(offered("mpijob/", ""), ":4\n");
+  EXPECT_EQ(offered("nonsense/", ""), ":4\n");
+}
+
 TEST(Completion, OffersTheOptionsOfTheCommandAndOfAll) {
   EXPECT_THAT(Tab({"plan", "--gl"}), StartsWith("--global-batch\t"));
   EXPECT_THAT(Tab({"plan", "--name"}), StartsWith("--namespace\t"));
@@ -189,7 +207,7 @@ TEST(Completion, LeavesFilesToTheShell) {
   EXPECT_EQ(Tab({"--kubeconfig", ""}), ":0\n");
   EXPECT_EQ(Tab({"prepare", "-f", ""}), ":0\n");
   EXPECT_EQ(Tab({"fabric", "design", "--prices", ""}), ":0\n");
-  for (const char* command : {"topology", "fabric", "cables", "check"})
+  for (const char* command : {"topology", "fabric", "cables", "check", "status", "explain", "observe"})
     EXPECT_EQ(Tab({command, "--topology", ""}), ":0\n") << command;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "cli/explain_target.h"
+#include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
 
@@ -158,6 +159,9 @@ TEST(ExplainTargetTest, AWrongWordIsAnsweredWithEveryKindAndAMissingNameWithItsO
   EXPECT_THAT(ParseExplainTarget("gangs/").error().message, HasSubstr("write gang/NAME"));
 }
 
+const std::vector<kube::Resource> kOfHeddle{ResourceOf(keys::kNodeTopology), ResourceOf(keys::kFabric),
+                                            ResourceOf(keys::kGang, true)};
+
 // Gangs on the eight nodes of the stage, as the extender would have written them.
 class ExplainGangTest : public ExplainTest {
  protected:
@@ -247,6 +251,18 @@ class ExplainGangTest : public ExplainTest {
       server.Put(kube::kNodes, node);
     }
   }
+  // Of what the cluster has of these kinds, in a file.
+  Output OfFile(const std::string& target, const std::vector<kube::Resource>& kinds,
+                const std::string& ns = "train") {
+    Json items = Json::array();
+    for (const kube::Resource& kind : kinds) {
+      for (const Json& object : server.All(kind)) items.push_back(object);
+    }
+    Files files;
+    files.texts["now.json"] = ListOf(std::move(items));
+    return ShowExplain({.target = target, .ns = ns, .topology = {"now.json"}}, files.read,
+                       {.format = Format::kJson});
+  }
   Json Remedies(const std::string& target) {
     return Json::parse(ExplainJob(target, Format::kJson).out, nullptr, false)["wouldHelp"];
   }
@@ -262,6 +278,67 @@ TEST_F(ExplainGangTest, PricesAGangByItsOwnNameWhateverMadeIt) {
   EXPECT_EQ(json["leafCrossings"]["dp"], 0);
   EXPECT_FALSE(json.contains("waiting")) << "it runs";
   EXPECT_THAT(ExplainJob("gang/llama-1").out, HasSubstr("whole in su-0"));
+}
+
+TEST_F(ExplainGangTest, SaysOfAGangInAFileWhatItSaysOfItInTheCluster) {
+  PutRunning("llama", "RayCluster", 0, 4);
+  const Json live = Json::parse(ExplainJob("gang/llama-1", Format::kJson).out, nullptr, false);
+  for (const char* target : {"gang/llama-1", "raycluster/llama"}) {
+    const Output output = OfFile(target, kOfHeddle, "");
+    EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
+    const Json file = Json::parse(output.out, nullptr, false);
+    for (const char* key : {"kind", "name", "stepMicros", "tpGroups", "tpGroupsInDomain", "leafCrossings",
+                            "fabric", "podsWanted", "parallelism", "gang", "assumedGpus"})
+      EXPECT_EQ(file[key], live[key]) << key;
+    EXPECT_EQ(file["pods"][3],
+              Json::parse(R"({"name":"rank-3","index":3,"node":"node-03","gpus":[0,1,2,3,4,5,6,7]})"));
+    EXPECT_THAT(file["notes"][0].get<std::string>(), HasSubstr("its places are those of its plan"));
+  }
+  std::vector<kube::Resource> kinds = kOfHeddle;
+  kinds.push_back(kube::kPods);
+  const Json with_pods = Json::parse(OfFile("gang/llama-1", kinds).out, nullptr, false);
+  EXPECT_EQ(with_pods["pods"], live["pods"]);
+  EXPECT_THAT(with_pods["notes"][0].get<std::string>(), testing::Not(HasSubstr("plan")));
+}
+
+TEST_F(ExplainGangTest, TriesOnTheNodesOfAFileWhatWouldHelpAGangInIt) {
+  PutRunning("first", "Job", 0, 2);
+  PutRefused("stuck", 3, "dp=leaf");
+  const Output output = OfFile("gang/stuck-1", kOfHeddle);
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  const Json json = Json::parse(output.out, nullptr, false);
+  EXPECT_EQ(json["wouldHelp"][0]["kind"], "RoomNow");
+  EXPECT_EQ(json["whyNot"], "It has no places yet, so there is nothing to price");
+  EXPECT_THAT(json["notes"][0].get<std::string>(), HasSubstr("each node counts as Ready"));
+}
+
+// Which ranks still have pods is not in its plan.
+TEST_F(ExplainGangTest, MakesUpNoPodsOfAGangThatLostPlaces) {
+  PutWithoutASlotForRank2("1 rank lost its slot");
+  const Json json = Json::parse(OfFile("gang/llama-1", kOfHeddle).out, nullptr, false);
+  EXPECT_THAT(json["whyNot"].get<std::string>(), HasSubstr("the files hold no pods that say which"));
+  EXPECT_FALSE(json.contains("wouldHelp"));
+  EXPECT_EQ(json["pods"], Json::array());
+}
+
+TEST_F(ExplainGangTest, SaysWhatFilesHoldInPlaceOfAGangThatTheyDoNot) {
+  PutRunning("llama", "RayCluster", 0, 4);
+  for (const char* target : {"job/other", "gang/llama", "pods/llama"}) {
+    const Output output = OfFile(target, kOfHeddle);
+    EXPECT_EQ(output.exit_code, Output::kUsage) << target;
+    EXPECT_EQ(output.out, "") << target;
+    EXPECT_THAT(output.err, HasSubstr(std::string("the files hold no gang of ") + target +
+                                      " in namespace train: they hold gang/llama-1; "));
+    EXPECT_THAT(output.err, HasSubstr("leave out --topology to ask the cluster"));
+  }
+  EXPECT_THAT(OfFile("gang/llama-1", kOfHeddle, "elsewhere").err, HasSubstr("they hold none at all"));
+  crds::Gang twin = NewGang("llama", "RayCluster", 4);
+  twin.ns = "dev";
+  Put(twin);
+  const Output two = OfFile("gang/llama-1", kOfHeddle, "");
+  EXPECT_EQ(two.exit_code, Output::kUsage);
+  EXPECT_THAT(two.err, HasSubstr("gang/llama-1 is there in dev and in train: say which by -n"));
+  EXPECT_EQ(OfFile("gang/llama-1", kOfHeddle).exit_code, Output::kOk);
 }
 
 TEST_F(ExplainGangTest, FindsTheGangOfALabelledPodGroupAndOfALeaderWorkerSetsWorstGroup) {

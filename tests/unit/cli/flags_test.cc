@@ -182,8 +182,21 @@ TEST(Flags, TakeFilesInPlaceOfACluster) {
   EXPECT_THAT(check.flags.check.targets, ElementsAre("llama.yaml"));
   EXPECT_THAT(check.flags.check.topology, ElementsAre("a.json"));
   EXPECT_FALSE(AsksCluster(check.flags.check));
-  for (const char* word : {"topology", "fabric", "cables", "check"})
+  const CommandLine status = Read({"status", "--topology", "a.json", "--topology", "-", "-n", "train"});
+  ASSERT_FALSE(status.instead) << status.instead->err;
+  EXPECT_EQ(status.flags.command, Command::kStatus);
+  EXPECT_THAT(status.flags.status.topology, ElementsAre("a.json", "-"));
+  const CommandLine explain = Read({"explain", "--topology", "a.json", "gang/llama"});
+  ASSERT_FALSE(explain.instead) << explain.instead->err;
+  EXPECT_EQ(explain.flags.explain.target, "gang/llama");
+  EXPECT_THAT(explain.flags.explain.topology, ElementsAre("a.json"));
+  EXPECT_THAT(Read({"observe", "--topology", "a.json"}).flags.observed.topology, ElementsAre("a.json"));
+  for (const char* word : {"status", "topology", "fabric", "cables", "check"})
     EXPECT_THAT(Read({word, "--help"}).instead->out, HasSubstr("--topology fabric.json")) << word;
+  for (const char* word : {"explain", "observe"})
+    EXPECT_THAT(Read({word, "--help"}).instead->out, HasSubstr("--topology now.json")) << word;
+  for (const char* word : {"doctor", "record", "prepare", "release", "version"})
+    EXPECT_THAT(ErrorOf({word, "--topology", "a.json"}), HasSubstr("no option --topology")) << word;
 }
 
 TEST(Flags, TellTheFileOfADesignFromTheFabricsOwn) {

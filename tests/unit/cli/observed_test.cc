@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
 
@@ -88,6 +89,26 @@ TEST_F(ObservedTest, TakesTheLastOfTheDaysThatWereAskedFor) {
   EXPECT_THAT(Run({.last = 1}).out, HasSubstr("train/today"));
   EXPECT_THAT(Run({.last = 1}).out, HasSubstr("last 1 job:"));
   EXPECT_THAT(Run({.days = 60}).out, HasSubstr("last 3 jobs"));
+}
+
+TEST_F(ObservedTest, SaysTheSameOfGangsInAFile) {
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
+  items.push_back(crds::ToJson(Add("llama", std::chrono::hours(1), 10'000)));
+  items.push_back(crds::ToJson(Add("wide", std::chrono::hours(24 * 30), 0)));
+  Files files;
+  files.texts["now.json"] = ListOf(std::move(items));
+  const auto show = [&](ObservedOptions options) {
+    options.topology = {"now.json"};
+    return ShowObserved(options, clock.WallNow(), files.read, {});
+  };
+  for (const ObservedOptions& options : {ObservedOptions{}, ObservedOptions{.days = 60}}) {
+    const Output file = show(options);
+    EXPECT_EQ(file.exit_code, Output::kOk) << file.err;
+    EXPECT_EQ(file.out, Run(options).out);
+  }
+  EXPECT_EQ(show({.ns = "elsewhere"}).exit_code, Output::kFailed);
+  EXPECT_THAT(show({.ns = "elsewhere"}).err, HasSubstr("The files hold no gang"));
+  EXPECT_EQ(show({.last = 0}).exit_code, Output::kUsage);
 }
 
 TEST_F(ObservedTest, SaysWhyThereIsNothing) {

@@ -7,6 +7,8 @@
 
 #include "cli/status_parts.h"
 #include "crds/device_conditions.h"
+#include "crds/yaml.h"
+#include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
@@ -126,6 +128,20 @@ class StatusTest : public Stage {
   Json RunJson(StatusOptions options = {}) {
     const Output output = Run(std::move(options), Format::kJson);
     return Json::parse(output.out, nullptr, false);
+  }
+  // As kubectl prints them: what somebody keeps of a night.
+  std::string Saved(const std::vector<kube::Resource>& kinds) {
+    Json items = Json::array();
+    for (const kube::Resource& kind : kinds) {
+      for (const Json& object : server.All(kind)) items.push_back(object);
+    }
+    return ListOf(std::move(items));
+  }
+  Output Show(const std::string& text, StatusOptions options = {}, Format format = Format::kJson) {
+    Files files;
+    files.texts["night.json"] = text;
+    options.topology = {"night.json"};
+    return ShowStatus(options, clock.WallNow(), files.read, {.format = format});
   }
   std::vector<std::string> Whats(const Json& report) {
     std::vector<std::string> whats;
@@ -378,6 +394,45 @@ TEST_F(StatusTest, TellsByFabricsWhichAgentsAreSilentWhereLeasesCannotBeRead) {
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("Note: Which agents fell silent"), HasSubstr("Note: Who holds how many GPUs")));
   EXPECT_THAT(output.out, AllOf(Not(HasSubstr("bound, ")), HasSubstr("16 nodes (2 out of use), 128 GPUs")));
+}
+
+const std::vector<kube::Resource> kOfHeddle{ResourceOf(keys::kNodeTopology), ResourceOf(keys::kFabric),
+                                            ResourceOf(keys::kGang, true)};
+
+// Leases aside, which say who is silent on the day on which they are read.
+TEST_F(StatusTest, SaysTheSameOfAFileAsOfTheClusterThatItWasReadFrom) {
+  BreakEverything();
+  AddPod("llama", 0, "node-01", 4);
+  std::vector<kube::Resource> kinds = kOfHeddle;
+  for (const keys::Kind kind : {keys::kLosslessPolicy, keys::kRdmaDevicePolicy, keys::kFabricSwitch})
+    kinds.push_back(ResourceOf(kind));
+  kinds.insert(kinds.end(), {kube::kNodes, kube::kPods});
+  server.FailNext({.method = "GET", .path_contains = "/leases", .status = 403});
+  const Json live = RunJson();
+  const std::string saved = Saved(kinds);
+  for (const std::string& text : {saved, crds::ToYaml(Json::parse(saved))}) {
+    const Output output = Show(text);
+    EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+    const Json file = Json::parse(output.out, nullptr, false);
+    EXPECT_EQ(file["items"], live["items"]);
+    EXPECT_EQ(file["totals"], live["totals"]);
+    ASSERT_EQ(file["notRead"].size(), 1U);
+    EXPECT_THAT(file["notRead"][0].get<std::string>(),
+                HasSubstr("nothing is said of what is not in them (Leases, FabricSwitches)"));
+  }
+}
+
+TEST_F(StatusTest, LeavesOutWhatAFileDoesNotHold) {
+  BreakEverything();
+  const Json report = Json::parse(Show(Saved(kOfHeddle)).out, nullptr, false);
+  EXPECT_THAT(Whats(report),
+              AllOf(Contains("degraded: Requirement"), Contains("rail 3 down"), Contains("cabled wrongly"),
+                    Contains("agents silent"), Not(Contains("not ready")), Not(Contains("rollout stopped"))));
+  EXPECT_EQ(report["totals"]["gangsStandingStill"], 2);
+  EXPECT_EQ(report["totals"]["gpusBound"], nullptr);
+  const Json elsewhere = Json::parse(Show(Saved(kOfHeddle), {.ns = "elsewhere"}).out, nullptr, false);
+  for (const Json& item : elsewhere["items"]) EXPECT_NE(item["kind"], "Gang");
+  EXPECT_THAT(elsewhere["notRead"][0].get<std::string>(), Not(HasSubstr("Gangs")));
 }
 
 TEST_F(StatusTest, SaysWhatIsLeftOutWhereNothingElseIsWrong) {

@@ -2,6 +2,7 @@
 // a cluster's own objects say is said of a file of them too.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,12 +13,16 @@
 #include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/fabric_design.h"
+#include "cli/import.h"
 #include "cli/lint.h"
+#include "cli/observed.h"
 #include "cli/plan.h"
+#include "cli/status.h"
 #include "cli/switch_compare.h"
 #include "cli/switch_render.h"
 #include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/from_disk.h"
+#include "tests/unit/cli/ib_dump.h"
 #include "tests/unit/cli/stage.h"
 
 namespace heddle::cli {
@@ -30,6 +35,7 @@ using ::testing::Not;
 const std::string kTests = std::string(HEDDLE_SOURCE_DIR) + "/tests/";
 const std::string kJob = kTests + "fixtures/workloads/sound.yaml";
 const std::vector<std::string> kFile{"fabric.json"};
+constexpr base::WallTime kNow{std::chrono::seconds(1'800'000'000)};
 
 // Files that stand nowhere, and those on disk.
 struct Shelf {
@@ -46,7 +52,7 @@ struct Shelf {
     options.transport = transport;
     options.model = "llama3-8b";  // whose times are predicted soonest
     options.topology = "-";
-    options.now = base::WallTime(std::chrono::seconds(1'800'000'000));
+    options.now = kNow;
     const WriteFile nowhere = [](const std::string& path, const std::string&) -> base::Status {
       return base::Fail(base::Code::kInternal, path + " cannot be written");
     };
@@ -72,6 +78,67 @@ TEST(DesignedFile, IsShownAsAClusterIs) {
   EXPECT_THAT(fabric.out, AllOf(HasSubstr("64 nodes, 512 GPUs, 8 rails"), Not(HasSubstr("cabling faults"))));
   const Json fabrics = Json::parse(ShowFabric(kFile, shelf.read, {.format = Format::kJson}).out);
   EXPECT_EQ(fabrics["items"][0]["status"]["transport"], "RoCE");
+}
+
+TEST(DesignedFile, HasNothingWrongAsFarAsItTells) {
+  Shelf shelf;
+  shelf.Design(512, "roce");
+  const Output output = ShowStatus({.topology = kFile}, kNow, shelf.read, {});
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
+  EXPECT_EQ(output.out,
+            "Nothing is wrong, as far as can be seen: 64 nodes, 512 GPUs; 0 gangs running, 0 waiting.\n");
+  EXPECT_THAT(output.err, AllOf(HasSubstr("Note: This is of files and no cluster was asked"),
+                                HasSubstr("(Leases, "), HasSubstr("Gangs, Pods, Nodes")));
+  EXPECT_EQ(std::count(output.err.begin(), output.err.end(), '\n'), 1) << "one line";
+  shelf.texts["-"] = shelf.texts[kFile.front()];
+  EXPECT_EQ(ShowStatus({.topology = {"-"}}, kNow, shelf.read, {}).out, output.out);
+  const Json json =
+      Json::parse(ShowStatus({.topology = kFile}, kNow, shelf.read, {.format = Format::kJson}).out);
+  EXPECT_EQ(json["wrong"], false);
+  EXPECT_EQ(json["totals"]["gpus"], 512);
+  EXPECT_EQ(json["totals"]["gpusFree"], nullptr) << "nobody knows";
+}
+
+TEST(DesignedFile, HoldsNoGangToExplainOrToObserve) {
+  Shelf shelf;
+  shelf.Design(64, "ib");
+  const Output explained = ShowExplain({.target = "job/llama", .topology = kFile}, shelf.read, {});
+  EXPECT_EQ(explained.exit_code, Output::kUsage);
+  EXPECT_EQ(explained.out, "");
+  EXPECT_THAT(explained.err, AllOf(HasSubstr("the files hold no gang of job/llama: they hold none at all"),
+                                   HasSubstr("`kubectl heddle plan` with the same --topology")));
+  const Output observed = ShowObserved({.topology = kFile}, kNow, shelf.read, {});
+  EXPECT_EQ(observed.exit_code, Output::kFailed);
+  EXPECT_THAT(observed.err, HasSubstr("The files hold no gang that was observed"));
+}
+
+// No operator and no agent has judged these.
+TEST(ImportedFile, HasItsCablesJudgedAndItsPortsThatAreDown) {
+  IbDump dump = IbDump::RailOptimised(2, 4, 8, 2, 1);
+  dump.Swap(dump.Adapter("gpu-02", "mlx5_1"), 1, dump.Adapter("gpu-02", "mlx5_6"), 1);
+  dump.Unplug(dump.Adapter("gpu-01", "mlx5_4"), 1);
+  std::string text = dump.Text();
+  // Without a cable ibnetdiscover does not reach the adapter at all.
+  const std::size_t line = text.find("\"gpu-01 mlx5_4\"");
+  ASSERT_NE(line, std::string::npos);
+  text.erase(text.rfind('\n', line), text.find('\n', line) - text.rfind('\n', line));
+  Shelf shelf;
+  shelf.texts["ib"] = text;
+  ImportOptions options;
+  options.sources = {"ib"};
+  options.now = kNow;
+  const Output imported = ImportFabric(options, shelf.read, {.format = Format::kJson});
+  ASSERT_EQ(imported.exit_code, Output::kOk) << imported.err;
+  shelf.texts[kFile.front()] = imported.out;
+  const Output output = ShowStatus({.topology = kFile}, kNow, shelf.read, {.format = Format::kJson});
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  const Json items = Json::parse(output.out)["items"];
+  ASSERT_EQ(items.size(), 2U) << items.dump(2);
+  EXPECT_EQ(items[0]["what"], "link down");
+  EXPECT_EQ(items[0]["names"], Json::array({"gpu-01 mlx5_4"}));
+  EXPECT_EQ(items[1]["what"], "cabled wrongly");
+  EXPECT_EQ(items[1]["names"], Json::array({"gpu-02 mlx5_1", "gpu-02 mlx5_6"}));
+  EXPECT_THAT(items[1]["message"].get<std::string>(), HasSubstr("swapped with"));
 }
 
 TEST(DesignedFile, SaysWhereEachCableGoes) {
@@ -244,9 +311,13 @@ TEST(TopologyFiles, AreRefusedInSentencesThatNameThem) {
       {"twice the same", {"nt.json", "nt.json"}, {"nt.json: item 0: NodeTopology node-00 stands twice"}}};
   for (const Given& given : all) {
     const std::vector<Output> outputs{
-        ShowTopology(given.files, "", shelf.read, {}), ShowFabric(given.files, shelf.read, {}),
+        ShowTopology(given.files, "", shelf.read, {}),
+        ShowFabric(given.files, shelf.read, {}),
         ShowCables({.topology = given.files}, shelf.read, {}),
-        CheckFiles({.targets = {kJob}, .topology = given.files, .where = true}, shelf.read, {})};
+        CheckFiles({.targets = {kJob}, .topology = given.files, .where = true}, shelf.read, {}),
+        ShowStatus({.topology = given.files}, kNow, shelf.read, {}),
+        ShowExplain({.target = "gang/llama", .topology = given.files}, shelf.read, {}),
+        ShowObserved({.topology = given.files}, kNow, shelf.read, {})};
     for (const Output& output : outputs) {
       EXPECT_EQ(output.exit_code, Output::kUsage) << given.what;
       EXPECT_EQ(output.out, "") << given.what;
