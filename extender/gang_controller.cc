@@ -166,6 +166,13 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
   releasing_.clear();  // of a time before, which may have no key any more
   pass_.reset();
   TRY(cache_.ReadAll(stop), "begin to lead");
+  // Before the first gang is looked at: others have been placed on these slots, and must not find them taken again.
+  lapsed_.clear();
+  for (const auto& gang : cache_.Gangs()) {
+    if (!HoldsSlots(*gang)) continue;
+    if (auto lapsed = LapsedRanks(*gang, clock_.WallNow()); !lapsed.empty())
+      lapsed_.emplace(KeyOfGang(*gang), std::move(lapsed));
+  }
   read_in_term_ = term;
   Say("Started to lead identity=" + options_.identity);
   for (const GangKey& key : cache_.AllGangs()) queue_.Add(key.ToString());
@@ -302,17 +309,16 @@ std::string GangController::FailedCreate(const crds::GangOwner& owner, const std
   return kube::StringAt(events->items.back(), {"message"});
 }
 
-// A rank whose pod went away keeps its slot for the next one, for five minutes. Since when it has none is in the Gang,
-// so that a crash starts no new wait.
+// A rank whose pod went away keeps its slot for the next one, for five minutes, which may wait for quota meanwhile.
+// Since when is in the Gang, so that a crash starts no new wait.
 void GangController::NoteLapsed(const GangKey& key, const Look& look) {
-  constexpr std::chrono::minutes kKeep{5};
   lapsed_.erase(key);
   if (look.gang == nullptr || !HoldsSlots(*look.gang)) return;
   const base::WallTime now = clock_.WallNow();
   std::optional<std::chrono::microseconds> soonest;
   for (const auto& [rank, since] : MissingOf(look.Input(now))) {
     const auto left =
-        std::min<std::chrono::microseconds>(since + kKeep - now, kKeep);  // whatever stands there
+        std::min<std::chrono::microseconds>(since + kSlotKept - now, kSlotKept);  // whatever stands there
     if (left.count() <= 0) {
       lapsed_[key].insert(rank);
     } else if (!soonest || left < *soonest) {

@@ -136,7 +136,7 @@ Action Resize(const GangInput& input) {
   const int on_the_way = input.members.released() - input.members.bound();
   if (on_the_way <= 0) return DeleteGang{"its owner has another size now"};
   crds::GangStatus status = StatusOf(input);
-  status.progress = ProgressOf(input.members);
+  SayPods(input, status);
   Blame(status, "SizeChanged",
         "the gang was started with " + base::Counted(input.gang->spec.pods, "pod") +
             " and its owner now wants " + std::to_string(input.members.spec.pods) +
@@ -162,8 +162,11 @@ Decision StartAgain(const GangInput& input) {
   const std::string sentence = "the gang was started with " + std::to_string(was.pods) +
                                " pods and its owner now wants " + std::to_string(is.pods) +
                                "; delete the Gang's pods, or the owner, to plan it anew";
-  const Decision write =
-      Write(input, DegradedStatus(input, "SizeChanged", sentence), Note{true, "SizeChanged", sentence});
+  crds::GangStatus status = DegradedStatus(input, "SizeChanged", sentence);
+  const bool told =
+      input.gang->status.reason == "SizeChanged" && input.gang->status.message == status.message;
+  const Decision write = Write(input, std::move(status),
+                               told ? std::nullopt : std::optional(Note{true, "SizeChanged", sentence}));
   return write ? write : Nothing{};
 }
 
@@ -255,7 +258,8 @@ Decision TakePlace(const GangInput& input) {
 Decision ReplaceBrokenPlan(const GangInput& input) {
   const std::size_t rows = input.gang->status.placement->nodes.size(), ranks = input.members.ranks.size();
   if (rows == ranks) return std::nullopt;
-  if (!input.members.Missing().empty()) return Nothing{std::chrono::seconds(30)};
+  if (!input.members.Missing().empty() || input.members.WaitsForQuota())
+    return Nothing{std::chrono::seconds(30)};
   return NeedsPlan{"its plan has " + base::Counted(rows, "slot") + " for " + base::Counted(ranks, "rank")};
 }
 

@@ -368,6 +368,11 @@ bool GangMembers::HasPastTheGate() const {
          std::any_of(ranks.begin(), ranks.end(), [&past](const auto& rank) { return rank && past(*rank); });
 }
 
+bool GangMembers::WaitsForQuota() const {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const auto& rank) { return rank && rank->facts.waits_for_quota(); });
+}
+
 bool GangMembers::Preempts() const {
   return std::all_of(ranks.begin(), ranks.end(),
                      [](const auto& rank) { return !rank || rank->facts.preempts; });

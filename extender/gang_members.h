@@ -68,6 +68,7 @@ struct GangMembers {
   int let_go() const;                // live pods past our gate: done ranks stand in no plan's way
   std::vector<int> Missing() const;  // ranks that neither have a live pod nor are done
   bool HasPastTheGate() const;       // a live pod that was let go
+  bool WaitsForQuota() const;        // a rank's pod that Kueue has not let go
   bool Preempts() const;             // no pod of it says preemptionPolicy: Never
 };
 

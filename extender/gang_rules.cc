@@ -96,8 +96,9 @@ std::optional<std::string> PodTrouble(const GangInput& input, const Member& memb
 }  // namespace
 
 std::optional<Action> ReplanBeforeRelease(const GangInput& input) {
-  // A plan is made of pods: it is made anew when all of them are there again.
-  if (input.members.let_go() > 0 || !input.members.Missing().empty()) return std::nullopt;
+  // A plan is made of pods: it is made anew when all of them are there again, and Kueue has let them go.
+  if (input.members.let_go() > 0 || !input.members.Missing().empty() || input.members.WaitsForQuota())
+    return std::nullopt;
   const auto rows = Rows(input);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
@@ -141,6 +142,8 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
+    // Its slot may have lapsed, and another would be taken from those who have quota.
+    if (rank->facts.waits_for_quota()) continue;
     auto trouble = SlotTrouble(input, rows[i], WasTold(rank->facts, rows[i]));
     if (!trouble) trouble = PodTrouble(input, *rank, rows[i]);
     // Its next pod waits at the gate: let go, it would be refused there, too, until the owner gives up.
@@ -163,7 +166,7 @@ std::optional<Action> LeaveDegradedRails(const GangInput& input) {
   std::string why;
   for (const SlowRank& one : RanksOnDegradedRails(*input.gang, input.snapshot)) {
     const auto& rank = input.members.ranks[std::size_t(one.rank)];
-    if (!rank || !rank->facts.gated || !rank->facts.queue_gate.empty()) continue;
+    if (!rank || !rank->facts.gated || rank->facts.waits_for_quota()) continue;
     slow.push_back(one.rank);
     if (why.empty()) why = one.sentence;
   }
@@ -205,8 +208,8 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
     if (!rank || !rows[i].has_slot()) continue;
     const Slot slot = SlotOf(*input.gang, rows[i], int(i), input.snapshot);
     if (rank->facts.gated) {
-      if (!rank->facts.queue_gate.empty()) continue;  // its slot waits for it
-      if (StillOccupied(input, rows[i])) continue;    // its slot will wait for it, too
+      if (rank->facts.waits_for_quota()) continue;  // its slot waits for it, until it lapses
+      if (StillOccupied(input, rows[i])) continue;  // its slot will wait for it, too
       auto patch = ReleasePatch(*rank->pod, slot);
       if (patch) release.patches.push_back({rank->facts.key, int(i), *std::move(patch)});
     } else if (input.snapshot.Topology(slot.node) != nullptr && MustMove(rank->facts, slot)) {

@@ -1,6 +1,7 @@
 #include "extender/gang_status.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/counted.h"
 #include "base/cut_utf8.h"
@@ -36,19 +37,71 @@ base::WallTime SinceOfUnlisted(const GangInput& input, const crds::Condition* al
       ->since;
 }
 
+bool WasTold(const PodFacts& pod) {
+  return !pod.gated && pod.plan;
+}
+
+// The owner cannot be read and a pod has no rank yet: any slot may be the one that it is for.
+bool CannotTellRanks(const GangMembers& members) {
+  return members.ranks.empty() && std::any_of(members.unranked.begin(), members.unranked.end(),
+                                              [](const Member& member) { return !WasTold(member.facts); });
+}
+
+// Ranks of the Gang's slots that no pod could use now. An owner of another size numbers its ranks anew, and then a slot
+// is that of the pod which was told it.
+std::vector<int> IdleRanks(const GangInput& input) {
+  const GangMembers& members = input.members;
+  std::vector<bool> used(std::size_t(input.gang->spec.pods));
+  const auto use = [&used](std::int64_t rank) {
+    if (rank >= 0 && std::size_t(rank) < used.size()) used[std::size_t(rank)] = true;
+  };
+  const bool same_size = members.ranks.size() == used.size();
+  for (std::size_t i = 0; i < members.ranks.size(); ++i) {
+    const auto& rank = members.ranks[i];
+    if (members.done[i]) use(std::int64_t(i));
+    if (!rank || rank->facts.waits_for_quota()) continue;
+    use(same_size || !WasTold(rank->facts) ? std::int64_t(i) : rank->facts.plan->rank);
+  }
+  for (const auto* others : {&members.leaving, &members.unranked}) {
+    for (const Member& member : *others) {
+      if (!same_size && member.facts.live() && WasTold(member.facts)) use(member.facts.plan->rank);
+    }
+  }
+  std::vector<int> idle;
+  for (std::size_t rank = 0; rank < used.size(); ++rank) {
+    if (!used[rank]) idle.push_back(int(rank));
+  }
+  return idle;
+}
+
 // `alone`: SayingAlone of the Gang.
 std::vector<crds::MissingRank> MissingOf(const GangInput& input, const crds::Condition* alone) {
   const std::vector<crds::MissingRank>& known = input.gang->status.missing;
+  if (CannotTellRanks(input.members)) return known;
   const base::WallTime unlisted = SinceOfUnlisted(input, alone);
   std::vector<crds::MissingRank> missing;
-  for (const int rank : input.members.Missing()) {
-    if (rank >= input.gang->spec.pods) break;  // of an owner that was scaled up: it has no slot
+  for (const int rank : IdleRanks(input)) {
     const auto found = std::lower_bound(known.begin(), known.end(), rank,
                                         [](const auto& one, int wanted) { return one.rank < wanted; });
     const bool listed = found != known.end() && found->rank == rank;
     missing.push_back({rank, listed ? found->since : unlisted});
   }
   return missing;
+}
+
+std::string WhoIsMissing(const GangInput& input, const std::vector<crds::MissingRank>& missing) {
+  const auto queued = [&ranks = input.members.ranks](const crds::MissingRank& one) {
+    const auto rank = std::size_t(one.rank);
+    return rank < ranks.size() && ranks[rank] && ranks[rank]->facts.waits_for_quota();
+  };
+  const std::string first = "rank " + std::to_string(missing.front().rank);
+  const std::string kept = "; a slot is kept for five minutes";
+  if (std::none_of(missing.begin(), missing.end(), queued))
+    return first + (missing.size() > 1 ? " and others have" : " has") + " no pod" + kept;
+  const std::string others = missing.size() > 1 ? ", and others have no pod or wait for quota" : "";
+  if (!queued(missing.front())) return first + " has no pod" + others + kept;
+  return first + " waits for quota behind the gate " +
+         input.members.ranks[std::size_t(missing.front().rank)]->facts.queue_gate + others + kept;
 }
 
 }  // namespace
@@ -82,19 +135,22 @@ std::vector<crds::MissingRank> MissingOf(const GangInput& input) {
   return MissingOf(input, SayingAlone(input.gang->status));
 }
 
+std::set<int> LapsedRanks(const crds::Gang& gang, base::WallTime now) {
+  std::set<int> lapsed;
+  for (const auto& [rank, since] : gang.status.missing) {
+    if (now - since >= kSlotKept) lapsed.insert(rank);
+  }
+  return lapsed;
+}
+
+// Also while two pods fight over a rank, or the owner has another size: what nobody uses would be kept for ever.
 void SayPods(const GangInput& input, crds::GangStatus& status) {
-  const GangMembers& members = input.members;
-  status.progress = ProgressOf(members);
-  if (input.gang == nullptr || !status.placement) return;
-  // While two pods fight over a rank, or the owner has another size, ranks and slots are not the same thing.
-  if (members.refusal || members.spec.pods != input.gang->spec.pods) return;
+  status.progress = ProgressOf(input.members);
+  if (input.gang == nullptr || !status.placement || CannotTellRanks(input.members)) return;
   const crds::Condition* const alone = SayingAlone(input.gang->status);
   std::vector<crds::MissingRank> missing = MissingOf(input, alone);
   Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
-      missing.empty() ? base::Counted(members.spec.pods, "pod") + " seen"
-                      : "rank " + std::to_string(missing.front().rank) +
-                            (missing.size() > 1 ? " and others have" : " has") +
-                            " no pod; a slot is kept for five minutes");
+      missing.empty() ? base::Counted(input.gang->spec.pods, "pod") + " seen" : WhoIsMissing(input, missing));
   if (!missing.empty() && alone != nullptr) return;
   if (missing.size() > crds::kMaxMissing) missing.resize(crds::kMaxMissing);
   status.missing = std::move(missing);

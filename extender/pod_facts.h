@@ -64,6 +64,8 @@ struct PodFacts {
   friend bool operator==(const PodFacts&, const PodFacts&) = default;
 
   bool live() const { return !terminating && !finished; }
+  // Kueue has not let it go; nor do we before that.
+  bool waits_for_quota() const { return gated && !queue_gate.empty(); }
   // Holds its node's GPUs: a terminating pod does until the kubelet has stopped it.
   bool occupies() const { return !node.empty() && !finished; }
 };

@@ -64,7 +64,6 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
               std::vector<Reservation>& all) {
   const crds::Placement& slots = *holder.gang->status.placement;
   for (std::size_t rank = 0; rank < slots.nodes.size(); ++rank) {
-    if (lapsed.contains(int(rank))) continue;
     // It was done when the plan was made. A pod that comes all the same gets a slot, and until then nothing but what it
     // may have been told.
     const std::string& planned = slots.node_names[std::size_t(slots.nodes[rank])];
@@ -81,8 +80,8 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
       if (pod->live() && pod->node.empty()) waiting = pod;
       live = live || pod->live();
     }
-    // The owner may be ahead of the pods here: one that is seen to live has its slot.
-    if (there || (done.contains(int(rank)) && !live)) continue;
+    // The owner may be ahead of the pods here, or the Gang behind them: one that is seen to live has its slot.
+    if (there || (!live && (done.contains(int(rank)) || lapsed.contains(int(rank))))) continue;
     if (has_slot)
       all.push_back({node, SlotHold(holder, gpus, waiting != nullptr && waiting->plan->node == node)});
     // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was

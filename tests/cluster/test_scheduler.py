@@ -20,6 +20,7 @@ from test_main_job import HeddleTestCase, RefusedReleases
 
 # Eight servers, so that a gang of eight takes all and two of four fit exactly.
 SMALL = h100(units=1, nodes_per_unit=8)
+QUEUE_GATE = "kueue.x-k8s.io/admission"
 INDEX = "int(object.metadata.labels['batch.kubernetes.io/job-completion-index'])"
 
 
@@ -198,16 +199,51 @@ class OnePair(GangCase):
             since = datetime.datetime.fromisoformat(self.lose(name, victim).replace("Z", "+00:00"))
             five = self.too_large_beside(5)
             # The Gang itself says since when, and nothing else does: so five minutes pass at once.
-            gang = self.gang(name)
-            rank, = [one["rank"] for one in gang["status"]["missing"]]
-            earlier = (since - datetime.timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
-            self.plane.rest.patch(path("gangs", TEAM, gang["metadata"]["name"], "status"),
-                                  {"status": {"missing": [{"rank": rank, "since": earlier}]}})
+            self.let_five_minutes_pass(name, since)
             scenario.wait_bound(self.plane, "beside", 5, five, timeout=60)
             self.assertIn(bound_to(victim), {bound_to(pod) for pod in scenario.pods_of(self.plane, "beside", five)})
             self.assertEqual(len(self.bound(name)), 3, "a pod that runs lost its place")
         finally:
             self.plane.rest.delete(f"/api/v1/namespaces/{TEAM}/resourcequotas/few")
+            if five:
+                scenario.remove(self.plane, "beside", five)
+
+    def let_five_minutes_pass(self, name, since):
+        """Since one of its ranks was lost."""
+        gang = self.gang(name)
+        rank, = [one["rank"] for one in gang["status"]["missing"]]
+        earlier = (since - datetime.timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.plane.rest.patch(path("gangs", TEAM, gang["metadata"]["name"], "status"),
+                              {"status": {"missing": [{"rank": rank, "since": earlier}]}})
+
+    def lift_queue_gates(self, name):
+        """As Kueue, when it admits the Job."""
+        for pod in self.gated(name):
+            gates = [gate["name"] for gate in pod["spec"]["schedulingGates"]]
+            if QUEUE_GATE in gates:
+                self.plane.rest.patch(path("pods", TEAM, pod["metadata"]["name"]), [
+                    {"op": "remove", "path": f"/spec/schedulingGates/{gates.index(QUEUE_GATE)}"}], "json")
+
+    def test_a_slot_whose_next_pod_waits_for_quota_for_five_minutes_is_given_to_others(self):
+        name = self.gang_job(pods=4, backoff_limit=9, schedulingGates=[{"name": QUEUE_GATE}])
+        self.heddle.wait_for(lambda: len(self.gated(name)) == 4, "all pods to be made", 30)
+        self.lift_queue_gates(name)
+        self.wait_gang(name, "Running")
+        five = None
+        try:
+            victim = self.bound(name)[0]
+            since = datetime.datetime.fromisoformat(self.lose(name, victim).replace("Z", "+00:00"))
+            self.heddle.wait_for(lambda: len(self.gated(name)) == 1, "its next pod to wait for quota", 30)
+            five = self.too_large_beside(5)
+            self.let_five_minutes_pass(name, since)
+            scenario.wait_bound(self.plane, "beside", 5, five, timeout=60)
+            self.assertEqual(len(self.bound(name)), 3, "a pod that runs lost its place")
+            scenario.remove(self.plane, "beside", five)
+            five = None
+            self.lift_queue_gates(name)
+            self.wait_bound(name, 4, timeout=60)
+            self.assert_no_gpu_twice()
+        finally:
             if five:
                 scenario.remove(self.plane, "beside", five)
 

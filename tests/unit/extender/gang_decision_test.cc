@@ -169,6 +169,37 @@ TEST(GangDecision, KeepsTheSlotOfARemadePodThatWaitsForQuota) {
   EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 1u);
 }
 
+TEST(GangDecision, MovesARankThatWaitsForQuotaNowhereUntilItHasSome) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Bind(0, scene.names[0]);
+  scene.pods[1] = Queued(scene.pods[1]);
+  scene.TakeOut(1, "Cordoned");
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_THAT(update.status.missing, ElementsAre(crds::MissingRank{1, kNow}));
+  scene.gang->status = update.status;
+  scene.Expect<Nothing>();
+  scene.pods[1] = GatedPod(1);
+  EXPECT_THAT(scene.Expect<RepairRanks>().lost, ElementsAre(1));
+}
+
+TEST(GangDecision, PlansAGangAnewOfWhichAllPodsCameAgainOnlyOnceTheyHaveQuota) {
+  Scene scene;
+  scene.Planned();
+  for (kube::Json& pod : scene.pods) pod = Queued(pod);
+  scene.TakeOut(1, "Cordoned");
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_THAT(update.status.missing, ElementsAre(crds::MissingRank{0, kNow}, crds::MissingRank{1, kNow}));
+  EXPECT_EQ(
+      crds::FindCondition(update.status.conditions, crds::kCollected)->message,
+      "rank 0 waits for quota behind the gate kueue.x-k8s.io/admission, and others have no pod or wait for "
+      "quota; a slot is kept for five minutes");
+  scene.gang->status = update.status;
+  scene.pods = {GatedPod(0), GatedPod(1)};
+  scene.Expect<NeedsPlan>();
+}
+
 TEST(GangDecision, MakesAGangOfTheFirstPodThatItSees) {
   Scene scene;
   scene.pods.resize(1);

@@ -1,8 +1,11 @@
-// A rank whose pod went away keeps its slot for five minutes, counted from when that pod went.
+// A rank whose pod went away keeps its slot for five minutes, counted from when that pod went; so does one whose next
+// pod waits for quota, and one that its owner wants no more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "extender/gang_status.h"
 #include "extender/resources.h"
@@ -186,6 +189,148 @@ TEST(LostRank, BeyondThoseThatAGangNamesHasTheTimeOfTheLast) {
   const auto later = MissingOf({&gang, members, snapshot, now + seconds(60)});
   ASSERT_EQ(later.size(), std::size_t(kPods) - 1);
   EXPECT_EQ(later.back(), (crds::MissingRank{kPods - 1, now}));
+}
+
+// As of a Job that Kueue makes wait: its pods have its gate beside ours.
+JobWords BehindKueue(JobWords words) {
+  words.pod_spec["schedulingGates"] =
+      kube::Json::array({{{"name", "heddle.dev/gang"}}, {{"name", "kueue.x-k8s.io/admission"}}});
+  return words;
+}
+
+TEST(LostRank, WhoseNextPodWaitsForQuotaKeepsItsSlotNoLonger) {
+  Cluster cluster(kThreeNodes);
+  RunningExtender extender(cluster);
+  const std::string uid = cluster.Submit(Train());
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  ASSERT_TRUE(Lose(cluster, extender, 1, "train-1"));
+  const base::WallTime lost = MissingIn(cluster).at(0).since;
+  cluster.PutPod(BehindKueue(Train()), uid, 1, "queued");
+  cluster.Submit({.name = "next", .pods = 1, .parallelism = "tp=8"});
+  PassUntil(cluster, extender, lost, seconds(270));
+  EXPECT_EQ(Started(cluster), 0);
+  EXPECT_EQ(MissingIn(cluster), (std::vector<crds::MissingRank>{{1, lost}}));
+  const auto gang = cluster.GangOf("train");
+  EXPECT_EQ(
+      crds::FindCondition(gang->status.conditions, crds::kCollected)->message,
+      "rank 1 waits for quota behind the gate kueue.x-k8s.io/admission; a slot is kept for five minutes");
+  EXPECT_TRUE(extender.Until([&] { return Started(cluster) == 1; }, seconds(90)));
+  EXPECT_GE(cluster.clock.WallNow(), lost + seconds(300));
+  cluster.BindReleased();
+  // Its quota comes, and its slot is another's: it waits for one, and takes that of nobody.
+  cluster.server.Edit(kube::kPods, {"train", "queued"},
+                      [](kube::Json& pod) { pod["spec"]["schedulingGates"].erase(1); });
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train").starts_with("Degraded"); }))
+      << cluster.Summary("train");
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+  cluster.server.Remove(kube::kPods, {"train", "next-0"});
+  cluster.server.Remove(kube::kJobs, {"train", "next"});
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  EXPECT_THAT(MissingIn(cluster), IsEmpty());
+}
+
+// Three pods of eight GPUs are one replica of the model, and two are none: it is not planned anew at that size.
+TEST(LostRank, ThatItsOwnerWantsNoMoreKeepsItsSlotNoLonger) {
+  Cluster cluster(kThreeNodes);
+  RunningExtender extender(cluster);
+  JobWords train = Train();
+  train.parallelism = "tp=8,pp=3";
+  cluster.Submit(train);
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  cluster.server.Edit(kube::kJobs, {"train", "train"},
+                      [](kube::Json& job) { job["spec"]["completions"] = job["spec"]["parallelism"] = 2; });
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.reason == "WorldMismatch"; }))
+      << cluster.Summary("train");
+  EXPECT_THAT(MissingIn(cluster), IsEmpty()) << "its pod is there yet";
+  ASSERT_TRUE(Lose(cluster, extender, 2, "train-2"));
+  const base::WallTime lost = MissingIn(cluster).at(0).since;
+  cluster.Submit({.name = "next", .pods = 1, .parallelism = "tp=8"});
+  PassUntil(cluster, extender, lost, seconds(270));
+  EXPECT_EQ(Started(cluster), 0);
+  EXPECT_TRUE(extender.Until([&] { return Started(cluster) == 1; }, seconds(90)));
+  EXPECT_GE(cluster.clock.WallNow(), lost + seconds(300));
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+// The first extender ends when others have a plan for both slots, and the pod for one of them is not let go yet.
+TEST(LostRank, WhoseSlotLapsedDoesNotTakeItBackWhenAnotherExtenderGoesOn) {
+  Cluster cluster(kThreeNodes);
+  const JobWords next{.name = "next", .pods = 2, .parallelism = "tp=8,dp=2"};
+  const std::string job = cluster.PutJob(next);  // so that its gang is looked at first
+  ASSERT_LT(job, cluster.Submit(Train()));
+  {
+    RunningExtender first(cluster);
+    ASSERT_TRUE(LoseTwo(cluster, first, seconds(0)));
+    first.Pass(seconds(310));
+    cluster.server.Intercept([](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+      if (request.method != "PATCH" || request.key.name != "next-1") return std::nullopt;
+      return kube::HttpResponse{
+          422, {}, R"({"kind":"Status","status":"Failure","reason":"Invalid","code":422})"};
+    });
+    for (const int rank : {0, 1}) cluster.PutPod(next, job, rank);
+    ASSERT_TRUE(first.Until([&] { return Started(cluster) == 1; })) << cluster.Summary("next");
+  }
+  cluster.server.Intercept(nullptr);
+  cluster.BindReleased();
+  const auto planned = cluster.GangOf("next")->status.placement;
+  RunningExtender extender(cluster);
+  ASSERT_TRUE(extender.Until([&] {
+    cluster.BindReleased();
+    return cluster.Summary("next") == "Running 2/2";
+  })) << cluster.Summary("next");
+  const auto gang = cluster.GangOf("next");
+  EXPECT_EQ(gang->status.placement, planned);
+  EXPECT_EQ(crds::FindCondition(gang->status.conditions, crds::kDegraded), nullptr);
+  EXPECT_EQ(crds::FindCondition(gang->status.conditions, crds::kRepairing), nullptr);
+  EXPECT_EQ(RanksMissingIn(cluster), (std::vector<int>{1, 2}));
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+TEST(LostRank, HasLapsedFiveMinutesAfterTheTimeInItsGangAndNotBefore) {
+  const base::WallTime now{seconds(1'800'000'000)};
+  crds::Gang gang;
+  EXPECT_THAT(LapsedRanks(gang, now), IsEmpty());
+  gang.status.missing = {{1, now - seconds(300)}, {2, now - seconds(299)}, {5, now + seconds(60)}};
+  EXPECT_EQ(LapsedRanks(gang, now), std::set<int>{1});
+}
+
+// Of an owner that wants two pods of four. It numbers what it wants anew, and slots are those of the pods that were told
+// them.
+TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
+  const base::WallTime now{seconds(1'800'000'000)};
+  const auto told = [](int rank) {
+    Member member;
+    member.facts.plan = PodPlan{.rank = rank, .node = "n"};
+    return member;
+  };
+  const auto ranks = [now](const GangMembers& members) {
+    crds::Gang gang;
+    gang.spec.pods = 4;
+    std::vector<int> missing;
+    const Snapshot snapshot;
+    for (const auto& one : MissingOf({&gang, members, snapshot, now})) missing.push_back(one.rank);
+    return missing;
+  };
+  GangMembers members;
+  members.spec.pods = 2;
+  members.ranks.resize(2);
+  members.done.resize(2);
+  members.ranks[0] = told(0);
+  members.ranks[1] = told(3);
+  EXPECT_EQ(ranks(members), (std::vector<int>{1, 2}));
+  members.leaving.push_back(told(2));
+  EXPECT_EQ(ranks(members), std::vector<int>{1}) << "it is too many, and runs yet";
+  members.leaving.back().facts.terminating = true;
+  members.leaving.push_back(told(-1));
+  members.leaving.push_back(told(4));
+  EXPECT_EQ(ranks(members), (std::vector<int>{1, 2})) << "there are no such slots";
+  // The owner cannot be read. A pod at the gate may be for any slot.
+  members.unranked = {told(0), told(3)};
+  members.ranks.clear();
+  members.done.clear();
+  EXPECT_EQ(ranks(members), (std::vector<int>{1, 2}));
+  members.unranked.emplace_back().facts.gated = true;
+  EXPECT_THAT(ranks(members), IsEmpty());
 }
 
 }  // namespace

@@ -89,6 +89,17 @@ TEST_F(ScaledJob, IsPlannedAtItsNewSizeAndNobodyMoves) {
   EXPECT_THAT(Warnings(), IsEmpty());
 }
 
+TEST_F(ScaledJob, LeavesTheSlotsThatItWantsNoMoreAtOnce) {
+  ASSERT_TRUE(RunsAt(4));
+  cluster.Submit({.name = "next", .pods = 6, .parallelism = "tp=8,dp=6"});
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("next").starts_with("Waiting"); }));
+  Scale(2);
+  DeletePodsFrom(2);
+  EXPECT_TRUE(extender.Until([&] { return cluster.Released("next") == 6; })) << cluster.Summary("next");
+  ASSERT_TRUE(RunsAt(2)) << cluster.Summary("train");
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
 TEST_F(ScaledJob, WaitsForRoomWhileItsPodsRunAndTakesTheSizeThatItHadAgain) {
   ASSERT_TRUE(RunsAt(4));
   const auto four = Nodes();

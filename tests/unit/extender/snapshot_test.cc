@@ -94,6 +94,36 @@ TEST(Snapshot, ReservesWhatAPodOfAStandingGangIsAboutToLeave) {
   EXPECT_EQ(stage.Take().Reservation(kA), nullptr) << "nobody comes after it";
 }
 
+TEST(Snapshot, ReservesTheSlotOfARankWhosePodHasFailedAndStandsYet) {
+  Stage stage;
+  crds::Gang& gang = stage.Gang("job", {{kA, 0xF0, {}}});
+  PodFacts& pod = stage.Bound("job-0", kA, 4);
+  pod.gang = extender::KeyOfGang(gang);
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0xF0};
+  pod.finished = true;
+  EXPECT_EQ(stage.Free(kA), 0x0Fu);
+  const Snapshot snapshot = stage.Take();
+  ASSERT_NE(snapshot.Reservation(kA), nullptr);
+  EXPECT_EQ(snapshot.Reservation(kA)->source, Hold::Source::kReserved);
+  pod.succeeded = true;
+  EXPECT_EQ(stage.Take().Reservation(kA), nullptr);
+}
+
+// The Gang that says so may be older than its pods.
+TEST(Snapshot, KeepsTheSlotOfARankThatHasLapsedOnceALivePodWasToldIt) {
+  Stage stage;
+  const crds::Gang& gang = stage.Gang("job", {{kA, 0x0F, {}}, {kB, 0x0F, {}}});
+  SnapshotInputs inputs = stage.Inputs();
+  inputs.lapsed[extender::KeyOfGang(gang)] = {0, 1};
+  EXPECT_EQ(extender::TakeSnapshot(inputs).Reservation(kA), nullptr);
+  PodFacts& pod = stage.Bound("job-0", "", 4);
+  pod.gang = extender::KeyOfGang(gang);
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  inputs.pods = stage.Inputs().pods;
+  EXPECT_NE(extender::TakeSnapshot(inputs).Reservation(kA), nullptr);
+  EXPECT_EQ(extender::TakeSnapshot(inputs).Reservation(kB), nullptr);
+}
+
 TEST(Snapshot, PutsUnknownPodsBesideReservationsWhereThereIsRoom) {
   Stage stage;
   stage.Gang("job", {{kA, 0x0F, {}}});
