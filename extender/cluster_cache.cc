@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <thread>
 
+#include "crds/keys.h"
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
 #include "extender/resources.h"
@@ -64,6 +65,13 @@ bool Holds(const kube::ObjectPtr& pod) {
   if (pod == nullptr || kube::StringAt(*pod, {"spec", "nodeName"}).empty()) return false;
   const std::string phase = kube::StringAt(*pod, {"status", "phase"});
   return phase != "Succeeded" && phase != "Failed";
+}
+
+// What it did is not done: another pod comes in its place if its gang stands.
+bool LeavesItsSlot(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+  if (!Holds(old) || !kube::Annotation(*old, crds::keys::kNode)) return false;
+  if (current == nullptr || kube::Uid(*current) != kube::Uid(*old)) return true;
+  return kube::StringAt(*current, {"status", "phase"}) == "Failed";
 }
 
 kube::ReflectorOptions Watch(Slimming slimming, const CacheCallbacks& callbacks,
@@ -312,6 +320,10 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
   }
   if (old == nullptr && current != nullptr && callbacks_.passed_the_gate && PassedTheGate(*current)) {
     callbacks_.passed_the_gate(current);
+  }
+  if (callbacks_.slot_left && LeavesItsSlot(old, current)) {
+    const PodFacts left = ReadPod(*old);
+    if (left.plan) callbacks_.slot_left(left);
   }
   if (Holds(old) != Holds(current)) callbacks_.capacity_changed();
 }

@@ -28,6 +28,8 @@ struct CacheCallbacks {
   std::function<void(const GangKey& key)> gang_changed;
   std::function<void(const kube::ObjectPtr& pod)> passed_the_gate;  // a pod of a gang that nothing held back
   std::function<void()> capacity_changed;                           // GPUs may have become free, or nodes fit
+  // A pod with a plan has no GPUs of its node any more, and has not succeeded. As it was, before capacity_changed.
+  std::function<void(const PodFacts& pod)> slot_left;
   Mode mode = Mode::kPlace;
   bool preemption = false;  // also watch what makes the owners of gangs
   kube::Log log;

@@ -97,6 +97,7 @@ class Daemon::Impl {
   const Endpoints endpoints_{
       .snapshot = [this] { return controller_.current(); },
       .kept_nodes = [this] { return controller_.kept_nodes(); },
+      .slots_left = [this] { return controller_.slots_left(); },
       .is_gang_pod =
           [this](const std::string& uid) { return !controller_.ready() || controller_.KnowsGangPod(uid); },
       .status = {.metrics = [this] { return controller_.MetricsText(); },

@@ -49,6 +49,7 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
                   },
               .passed_the_gate = [this](const kube::ObjectPtr& pod) { WarnUngated(*pod); },
               .capacity_changed = [this] { queue_.AddAfter(std::string(kCapacityKey), options_.settle); },
+              .slot_left = [this](const PodFacts& pod) { slots_left_.Add(pod); },
               .mode = options_.mode,
               .preemption = options_.preemption,
               .log = options_.log}) {}
@@ -192,8 +193,11 @@ void GangController::PublishSnapshot() {
 }
 
 void GangController::Publish(Shared<Snapshot> snapshot) {
-  const std::lock_guard lock(mutex_);
-  current_.swap(snapshot);  // what was ends after the lock
+  {
+    const std::lock_guard lock(mutex_);
+    current_.swap(snapshot);  // what was ends after the lock
+  }
+  slots_left_.Forget(left_when_read_);
 }
 
 // Room may have appeared or gone under a plan: gangs that are not all bound look again, those that run where
@@ -234,6 +238,7 @@ std::string GangController::MetricsText() {
 }
 
 SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
+  left_when_read_ = slots_left_.Number();
   SnapshotInputs inputs = cache_.Inputs(without);
   inputs.lapsed = lapsed_;
   inputs.spares = options_.spares;

@@ -19,6 +19,7 @@
 #include "extender/metrics.h"
 #include "extender/planning.h"
 #include "extender/preempting.h"
+#include "extender/slots_left.h"
 #include "extender/snapshot_keeper.h"
 #include "kube/events.h"
 #include "kube/work_queue.h"
@@ -56,6 +57,7 @@ class GangController {
   std::shared_ptr<const Snapshot> current() const;
   // Never null.
   std::shared_ptr<const KeptNodes> kept_nodes() const;
+  std::shared_ptr<const SlotsLeftByNode> slots_left() const { return slots_left_.current(); }
   bool KnowsGangPod(const std::string& uid) const { return cache_.KnowsGangPod(uid); }
   std::string MetricsText();  // with what is only known when asked: how old the caches are
   void SetStaleNodes(std::set<std::string> nodes) { cache_.SetStaleNodes(std::move(nodes)); }
@@ -134,7 +136,7 @@ class GangController {
   base::Status DoKey(const std::string& key, const std::stop_token& stop);
   base::Status BeginToLead(const std::stop_token& stop);
   void PublishSnapshot();
-  void Publish(Shared<Snapshot> snapshot);
+  void Publish(Shared<Snapshot> snapshot);  // of the Inputs that were read last
   void CapacityChanged();
 
   base::Status Reconcile(const GangKey& key, const std::stop_token& stop);
@@ -209,6 +211,7 @@ class GangController {
   kube::WorkQueue queue_;
   LookRest look_rest_;
   kube::EventRecorder events_;
+  SlotsLeft slots_left_;
   ClusterCache cache_;
   // The worker's: it leads, and has read what others wrote before. Leadership that was lost and won again within one
   // request has begun anew, since somebody else may have led between.
@@ -218,6 +221,7 @@ class GangController {
   SnapshotKeeper snapshots_;            // the worker's
   Shared<Snapshot> counted_;            // the worker's: that the metrics are of
   std::uint64_t read_in_term_ = 0;      // the last that has read all; the worker's
+  std::uint64_t left_when_read_ = 0;    // of SlotsLeft, when Inputs were last read; the worker's
   // For a plan, and when each was last told why it has none; found again by looking at every gang.
   std::map<GangKey, std::optional<base::MonotonicTime>> waiting_;
   std::map<GangKey, base::MonotonicTime> counted_at_;

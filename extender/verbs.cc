@@ -31,18 +31,23 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+const SlotsLeftByNode kNoneLeft;
+
 // What keeps the pod from a node; empty = nothing. `snapshot`: null = nothing is reserved anywhere.
 std::string WhyNot(const ExtenderArgs& args, std::string_view node, const KeptNodes& kept,
-                   const Snapshot* snapshot) {
+                   const Snapshot* snapshot, const SlotsLeftByNode& left) {
   if (args.of_gang)
     return node == args.planned_node ? "" : "the gang's plan puts this pod on " + args.planned_node;
   const auto keeper = kept.find(node);
   if (keeper != kept.end() && keeper->second > args.priority)
     return "others left it for a gang of priority " + std::to_string(keeper->second);
-  const Hold* hold = snapshot == nullptr ? nullptr : snapshot->Reservation(node);
-  if (hold == nullptr) return "";
-  return (hold->leaving ? "its GPUs are reserved for the successor of " : "its GPUs are reserved for ") +
-         hold->name;
+  if (snapshot == nullptr) return "";
+  if (const Hold* hold = snapshot->Reservation(node))
+    return (hold->leaving ? "its GPUs are reserved for the successor of " : "its GPUs are reserved for ") +
+           hold->name;
+  if (const SlotLeft* slot = FindLeft(left, node, *snapshot))
+    return "its GPUs are reserved for the successor of pod " + slot->pod;
+  return "";
 }
 
 struct Asked {
@@ -60,12 +65,14 @@ kube::ServedAnswer AnswerFilter(const std::string& body, const Endpoints& endpoi
   auto asked = Read(body);
   if (!asked) return BadBody(asked.error());
   const auto kept = endpoints.kept_nodes();
+  const auto shown = endpoints.slots_left ? endpoints.slots_left() : nullptr;  // before the snapshot
+  const SlotsLeftByNode& left = shown == nullptr ? kNoneLeft : *shown;
   const auto snapshot = endpoints.snapshot();
   if (asked->apart) {
-    if (PassesEverywhere(asked->args, *kept, snapshot.get())) return Told(ToBody(*asked->apart));
+    if (PassesEverywhere(asked->args, *kept, snapshot.get(), left)) return Told(ToBody(*asked->apart));
     asked->args.node_names = NamesOf(*asked->apart);
   }
-  return Told(ToBody(Filter(asked->args, *kept, snapshot.get()), asked->args));
+  return Told(ToBody(Filter(asked->args, *kept, snapshot.get(), left), asked->args));
 }
 
 kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints) {
@@ -88,23 +95,25 @@ void AppendQuoted(std::string& body, std::string_view name) {
   body += '"';
 }
 
-bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot) {
+bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot,
+                      const SlotsLeftByNode& left) {
   if (args.of_gang) return args.planned_node.empty();
-  return args.gpus == 0 || (kept.empty() && (snapshot == nullptr || !snapshot->Reserves()));
+  return args.gpus == 0 || (kept.empty() && (snapshot == nullptr || (left.empty() && !snapshot->Reserves())));
 }
 
-FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot) {
+FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot,
+                    const SlotsLeftByNode& left) {
   FilterAnswer answer;
-  if (PassesEverywhere(args, kept, snapshot)) {
+  if (PassesEverywhere(args, kept, snapshot, left)) {
     answer.passed = args.node_names;
     return answer;
   }
-  if (args.of_gang || (snapshot != nullptr && !snapshot->Reserves())) snapshot = nullptr;
+  if (args.of_gang || (snapshot != nullptr && left.empty() && !snapshot->Reserves())) snapshot = nullptr;
   for (std::size_t i = 0; i < args.node_names.size(); ++i) {
     const std::string_view node = args.node_names[i];
     if (snapshot != nullptr && i + kAhead < args.node_names.size())
       snapshot->Prefetch(args.node_names[i + kAhead]);
-    if (std::string why = WhyNot(args, node, kept, snapshot); why.empty()) {
+    if (std::string why = WhyNot(args, node, kept, snapshot, left); why.empty()) {
       answer.passed.push_back(node);
     } else {
       answer.unresolvable.emplace(node, std::move(why));

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "extender/name_list.h"
+#include "extender/slots_left.h"
 #include "extender/snapshot.h"
 #include "kube/status_endpoints.h"
 
@@ -34,7 +35,8 @@ struct ExtenderArgs {
 [[nodiscard]] base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body);
 
 // Whether there is nothing against any node.
-bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot);
+bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept, const Snapshot* snapshot,
+                      const SlotsLeftByNode& left = {});
 
 // Its names are views of the request's.
 struct FilterAnswer {
@@ -48,7 +50,9 @@ struct FilterAnswer {
 // but to nodes that others have left for a gang of higher priority, and to those with GPUs for a pod that is not there
 // yet (Snapshot::Reservation), whatever else is free there: several pods may come before one of them is seen, the
 // kubelet chooses their GPUs, and a rank needs its CPUs and memory too. `snapshot`: null = nothing is reserved.
-FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept = {}, const Snapshot* snapshot = nullptr);
+// `left`: what is not in the snapshot yet.
+FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept = {}, const Snapshot* snapshot = nullptr,
+                    const SlotsLeftByNode& left = {});
 
 struct HostScore {
   std::string_view host;  // of the request
@@ -79,7 +83,8 @@ std::string ToBody(const std::vector<HostScore>& scores);
 inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large pod are under 1 MiB
 struct Endpoints {
   std::function<std::shared_ptr<const Snapshot>()> snapshot;
-  std::function<std::shared_ptr<const KeptNodes>()> kept_nodes;  // never null
+  std::function<std::shared_ptr<const KeptNodes>()> kept_nodes;             // never null
+  std::function<std::shared_ptr<const SlotsLeftByNode>()> slots_left = {};  // never null; without it, none
   IsGangPodUid is_gang_pod;  // true for everybody while not all pods have been read
   kube::StatusEndpoints status;
 };

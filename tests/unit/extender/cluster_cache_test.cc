@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -49,6 +50,7 @@ class ClusterCacheTest : public ::testing::Test {
   kube::Client client_{cluster_.server, cluster_.clock, {.field_manager = "heddle-extender"}};
   mutable std::mutex mutex_;
   std::set<std::string> told_;
+  std::vector<std::string> left_;
   std::atomic<int> capacity_changes_{0};
   ClusterCache cache_{client_,
                       cluster_.clock,
@@ -58,7 +60,12 @@ class ClusterCacheTest : public ::testing::Test {
                              const std::lock_guard lock(mutex_);
                              told_.insert(key.owner_uid);
                            },
-                       .capacity_changed = [this] { ++capacity_changes_; }}};
+                       .capacity_changed = [this] { ++capacity_changes_; },
+                       .slot_left =
+                           [this](const PodFacts& pod) {
+                             const std::lock_guard lock(mutex_);
+                             left_.push_back(pod.node + " by " + pod.key.name);
+                           }}};
 };
 
 TEST_F(ClusterCacheTest, TellsOfAGangThatVanishedBeforeItsWatchEverSawIt) {
@@ -82,6 +89,43 @@ TEST_F(ClusterCacheTest, TellsOfAPodThatIsGoneForNobodyElseWill) {
   cache_.SettleOverdue({});
   EXPECT_EQ(cache_.pods().Get(kube::KeyOf(pod)), nullptr);
   EXPECT_THAT(told(), Contains(MembershipOf(pod).key.owner_uid));
+}
+
+TEST_F(ClusterCacheTest, TellsWhoLeftASlotToWhoeverComesNext) {
+  const test::JobWords words{.name = "train", .pods = 4, .parallelism = "tp=8,dp=4"};
+  cluster_.Submit(words);
+  const auto edit = [this](const std::string& pod, const std::function<void(kube::Json&)>& change) {
+    cluster_.server.Edit(kube::kPods, {"train", pod}, change);
+  };
+  const auto end = [&](const std::string& pod, const char* phase) {
+    edit(pod, [phase](kube::Json& one) { one["status"]["phase"] = phase; });
+  };
+  for (const char* pod : {"train-0", "train-1", "train-2", "train-3"}) {
+    edit(pod, [](kube::Json& one) {
+      auto& annotations = one["metadata"]["annotations"];
+      annotations["heddle.dev/rank"] = "0";
+      annotations["heddle.dev/node"] = annotations["heddle.dev/gang-uid"] = "n";
+      one["spec"]["schedulingGates"] = kube::Json::array();
+      one["spec"]["nodeName"] = "n";
+    });
+  }
+  edit("train-3", [](kube::Json& one) { one["metadata"]["annotations"].erase("heddle.dev/rank"); });
+  cluster_.PutLonePod("lone", "n", 8);
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  end("train-0", "Succeeded");
+  cluster_.server.Remove(kube::kPods, {"train", "train-0"});
+  cluster_.server.Remove(kube::kPods, {"other", "lone"});
+  end("train-3", "Failed");  // nobody can tell of which plan it is
+  end("train-1", "Failed");
+  cluster_.server.Remove(kube::kPods, {"train", "train-1"});
+  cluster_.server.Remove(kube::kPods, {"train", "train-2"});
+  const auto left = [this] {
+    const std::lock_guard lock(mutex_);
+    return left_;
+  };
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return left().size() >= 2; }));
+  EXPECT_THAT(left(), ElementsAre("n by train-1", "n by train-2")) << "each once";
 }
 
 TEST_F(ClusterCacheTest, SaysNothingOfWhatIsNotOverdue) {

@@ -200,6 +200,36 @@ TEST(Filter, KeepsALonePodFromNodesWithReservedGpus) {
   EXPECT_EQ(Filter(args, {}, snapshot.get()).passed.size(), 1u) << "it takes no GPU";
 }
 
+TEST(Filter, KeepsALonePodFromASlotThatWasLeftSinceTheSnapshotWasTaken) {
+  const auto snapshot = TwoNodes();
+  const auto& nodes = snapshot->fabrics[0].fabric->nodes;
+  const std::string &left = nodes[0].node.name, &other = nodes[1].node.name;
+  const SlotsLeftByNode slots{{left, {{"t/ended-0", "t", "gone"}, {"t/train-0", "t", "o"}}}};
+  ExtenderArgs args{.gpus = 1, .node_names = {left, other}, .bytes = {}};
+  EXPECT_EQ(Filter(args, {}, snapshot.get(), slots).passed.size(), 2u) << "their gangs do not stand";
+  EXPECT_EQ(Filter(args, {}, nullptr, slots).passed.size(), 2u) << "nothing is known yet";
+  snapshot->gangs[{"t", "o"}] = "t/train";
+  const FilterAnswer answer = Filter(args, {}, snapshot.get(), slots);
+  EXPECT_EQ(answer.passed, std::vector<std::string_view>{other});
+  EXPECT_EQ(answer.unresolvable, (std::map<std::string_view, std::string>{
+                                     {left, "its GPUs are reserved for the successor of pod t/train-0"}}));
+  args.gpus = 0;
+  EXPECT_EQ(Filter(args, {}, snapshot.get(), slots).passed.size(), 2u) << "it takes no GPU";
+  args.of_gang = true;
+  args.planned_node = left;
+  EXPECT_EQ(Filter(args, {}, snapshot.get(), slots).passed, std::vector<std::string_view>{left});
+
+  Endpoints endpoints = NoCluster();
+  endpoints.snapshot = [&] { return snapshot; };
+  endpoints.slots_left = [&] { return std::make_shared<const SlotsLeftByNode>(slots); };
+  for (const char* gap : {"", " "}) {
+    std::string body = R"({"Pod":{"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"4"}}}]}},)";
+    body.append(R"("NodeNames":[)").append(gap).append("\"" + left + "\",\"" + other + "\"]}");
+    EXPECT_EQ(Json::parse(Answer({"POST", "/filter", body}, endpoints).body)["NodeNames"],
+              Json::array({other}));
+  }
+}
+
 TEST(Filter, AnswersOfReservedGpusWhateverTheListOfNamesLooksLike) {
   const auto snapshot = WithReservation();
   Endpoints endpoints = NoCluster();
