@@ -55,7 +55,8 @@ topology::Fact<topology::LeafPort> ReadLeafPort(const Field& field) {
   const Field leaf = field("leaf");
   const Field missing = field("leafMissing");
   if (leaf.present() && missing.present()) missing.Refuse("stands beside leaf: remove one");
-  if (leaf.present()) return topology::LeafPort{leaf.Text(128), field("leafPort").Text(64)};
+  if (leaf.present())
+    return topology::LeafPort{leaf.Text(128), field("leafPort").Text(64), field("leafChassisId").Text(255)};
   return missing.Word(topology::ParseMissing, codec::kMissingWords, topology::Missing::kUnknown);
 }
 

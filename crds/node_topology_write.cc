@@ -55,6 +55,7 @@ Json WritePort(const topology::NicPort& port) {
   if (port.leaf_port) {
     json["leaf"] = Clean(port.leaf_port->leaf, 128);
     PutText(json, "leafPort", port.leaf_port->port, 64);
+    PutText(json, "leafChassisId", port.leaf_port->chassis_id, 255);
   } else {
     json["leafMissing"] = topology::MissingName(port.leaf_port.missing());
   }

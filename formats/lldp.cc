@@ -46,6 +46,18 @@ std::string TypeOf(const Json& id) {
   return type.is_string() ? Printable(type.get_ref<const std::string&>()) : std::string();
 }
 
+constexpr std::string_view kMac = "mac";  // as lldpd calls the type of a chassis id
+
+const std::string& NameOf(const LldpNeighbour& neighbour) {
+  return neighbour.system_name.empty() ? neighbour.chassis_id : neighbour.system_name;
+}
+
+// Ids of two types are of two protocols, and prove nothing.
+bool IsOther(const LldpNeighbour& a, const LldpNeighbour& b) {
+  return a.chassis_type == b.chassis_type && !a.chassis_id.empty() && !b.chassis_id.empty() &&
+         a.chassis_id != b.chassis_id;
+}
+
 std::optional<LldpNeighbour> ParseNeighbour(const Json& interface) {
   const Json& chassis = First(Member(interface, "chassis"));
   const Json& port = First(Member(interface, "port"));
@@ -115,14 +127,19 @@ std::string FormatLldp(const LldpNeighbours& neighbours) {
 }
 
 topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours) {
-  topology::Fact<topology::LeafPort> leaf;
+  const LldpNeighbour* kept = nullptr;  // whose chassis id is said
   for (const LldpNeighbour& neighbour : neighbours) {
-    const topology::LeafPort heard{
-        neighbour.system_name.empty() ? neighbour.chassis_id : neighbour.system_name, neighbour.port_id};
-    if (leaf && *leaf != heard) return topology::Missing::kAmbiguous;
-    leaf = heard;
+    if (kept == nullptr) {
+      kept = &neighbour;
+      continue;
+    }
+    if (NameOf(*kept) != NameOf(neighbour) || kept->port_id != neighbour.port_id || IsOther(*kept, neighbour))
+      return topology::Missing::kAmbiguous;
+    if (kept->chassis_id.empty() || (kept->chassis_type != kMac && neighbour.chassis_type == kMac))
+      kept = &neighbour;
   }
-  return leaf;
+  if (kept == nullptr) return topology::Missing::kUnknown;
+  return topology::LeafPort{NameOf(*kept), kept->port_id, kept->chassis_id};
 }
 
 std::map<std::string, SharedName> SharedNames(const LldpNeighbours& neighbours) {

@@ -34,7 +34,8 @@ using LldpNeighbours = std::map<std::string, std::vector<LldpNeighbour>>;
 std::string FormatLldp(const LldpNeighbours& neighbours);
 
 // Where the cable of an interface ends. The same neighbour heard by two protocols counts once; different ones
-// are kAmbiguous, none is kUnknown. The leaf is the system name, else the chassis id.
+// are kAmbiguous, none is kUnknown; so are two chassis of one name and port. The leaf is the system name, else the
+// chassis id, and its chassis id is a MAC where any protocol says one: CDP has a name in its place.
 topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours);
 
 // One port of one system name that two interfaces hear from different chassis: two switches with one name, as where

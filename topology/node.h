@@ -99,6 +99,9 @@ struct NvlinkMembership {
 struct LeafPort {
   std::string leaf;  // the switch's name: LLDP system name, or the InfiniBand node description, else its GUID
   std::string port;  // as the switch names it
+  // By which LLDP knows the switch, beside its name, as it says it: two switches may have one name. Empty = not known,
+  // as of InfiniBand's.
+  std::string chassis_id;
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const LeafPort&, const LeafPort&) = default;
 };

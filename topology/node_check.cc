@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "topology/node.h"
 
@@ -133,12 +135,12 @@ class NodeCheck {
   // One cable has two ends: two of our ports on one port of a leaf is a contradiction. A leaf port without a
   // name says nothing.
   void CheckLeafPorts() {
-    std::map<LeafPort, std::string> seen;
+    std::map<std::pair<std::string_view, std::string_view>, std::string> seen;  // by leaf and port
     for (const Nic& nic : node_.nics) {
       for (const NicPort& port : nic.ports) {
         if (!port.leaf_port || port.leaf_port->port.empty()) continue;
         const std::string here = fmt::format("{} port {}", nic.name, port.number);
-        const auto [other, fresh] = seen.emplace(*port.leaf_port, here);
+        const auto [other, fresh] = seen.try_emplace({port.leaf_port->leaf, port.leaf_port->port}, here);
         if (fresh) continue;
         Say("{} and {} are both on {} port {}", other->second, here, port.leaf_port->leaf,
             port.leaf_port->port);

@@ -42,7 +42,8 @@ std::string Show(NicRole role) {
   return std::string(NicRoleName(role));
 }
 std::string Show(const LeafPort& leaf_port) {
-  return fmt::format("{} port {}", leaf_port.leaf, leaf_port.port);
+  const std::string end = fmt::format("{} port {}", leaf_port.leaf, leaf_port.port);
+  return leaf_port.chassis_id.empty() ? end : fmt::format("{} of chassis {}", end, leaf_port.chassis_id);
 }
 std::string Show(const NvlinkMembership& membership) {
   return fmt::format("{}{}", membership.id, membership.spans_nodes ? " over nodes" : "");

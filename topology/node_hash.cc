@@ -64,7 +64,12 @@ class Fnv1a {
     AddAll(nvlink.generation, nvlink.links_per_gpu, nvlink.gbps_per_gpu, nvlink.exceptions);
   }
   void Add(const NvlinkMembership& membership) { AddAll(membership.id, membership.spans_nodes); }
-  void Add(const LeafPort& leaf_port) { AddAll(leaf_port.leaf, leaf_port.port); }
+  void Add(const LeafPort& leaf_port) {
+    AddAll(leaf_port.leaf, leaf_port.port);
+    if (leaf_port.chassis_id.empty()) return;
+    Bytes("!chassis");
+    Add(leaf_port.chassis_id);
+  }
   void Add(const NicPort& port) {
     AddAll(port.number, port.plane, port.state, port.rate_gbps, port.usable_gbps, port.leaf_port);
     // What an older agent did not know of comes by its name, where it is there: no number and no fact starts so.

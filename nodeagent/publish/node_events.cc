@@ -133,7 +133,8 @@ void NodeEvents::LookAtLeaves(const Sight& sight, std::vector<NodeEvent>& events
       if (!port.leaf_port.known()) continue;
       const topology::LeafPort& now = *port.leaf_port;
       const auto [known, fresh] = leaves_.try_emplace(PortKey(nic, port.number), now);
-      if (fresh || known->second == now) continue;
+      // Its chassis id alone says no other place: an older agent published none.
+      if (fresh || (known->second.leaf == now.leaf && known->second.port == now.port)) continue;
       events.push_back({Severity::kWarning, kLeafChanged,
                         fmt::format("{} port {} ends at {} port {}; it was {} port {}", nic.name, port.number,
                                     now.leaf, now.port, known->second.leaf, known->second.port)});

@@ -73,6 +73,12 @@ def leaf_guid(leaf):
     return "0xfc6a1c" + hashlib.sha256(leaf.encode()).hexdigest()[:10]
 
 
+def chassis_id(leaf):
+    """By which LLDP knows a switch, beside its name."""
+    mac = leaf_guid(leaf)[2:14]
+    return ":".join(mac[i:i + 2] for i in range(0, 12, 2))
+
+
 class Folder:
     """Writes small files quickly: each directory is made once."""
 
@@ -345,11 +351,10 @@ def lldp_json(host, shape):
             leaf, leaf_port = place(host, port)
             if nic.kind not in ("roce", "eth") or not leaf or port.key in host.down or host.no_lldp:
                 continue
-            mac = leaf_guid(leaf)[2:14]
             interfaces.append({
                 "name": port.netdev, "via": "LLDP", "rid": "1", "age": "0 day, 01:02:03",
                 "chassis": [{
-                    "id": [{"type": "mac", "value": ":".join(mac[i:i + 2] for i in range(0, 12, 2))}],
+                    "id": [{"type": "mac", "value": chassis_id(leaf)}],
                     "name": [{"value": leaf}],
                     "descr": [{"value": "SONiC Software Version: SONiC.202405 - HwSku: fixture"}],
                     "capability": [{"type": "Bridge", "enabled": True},

@@ -183,6 +183,25 @@ TEST(Codec, ARefusalNamesTheFieldAndSaysWhatFits) {
   EXPECT_FALSE(GangFromJson(nullptr));
 }
 
+// An older agent says none.
+TEST(Codec, TheChassisIdOfALeafIsThereWhereItIsKnownAndBounded) {
+  NodeTopology object = samples::DgxH100();
+  const topology::LeafPort leaf = *object.status.node.nics[0].ports[0].leaf_port;
+  Json json = ToJson(object);
+  EXPECT_FALSE(json["status"]["nics"][0]["ports"][0].contains("leafChassisId"));
+  EXPECT_EQ(NodeTopologyFromJson(json)->status.node.nics[0].ports[0].leaf_port->chassis_id, "");
+  object.status.node.nics[0].ports[0].leaf_port =
+      topology::LeafPort{leaf.leaf, leaf.port, "04:3f:72:aa:bb:cc"};
+  json = ToJson(object);
+  EXPECT_EQ(json["status"]["nics"][0]["ports"][0]["leafChassisId"], "04:3f:72:aa:bb:cc");
+  EXPECT_EQ(NodeTopologyFromJson(json)->status.node, object.status.node);
+  json["status"]["nics"][0]["ports"][0]["leafChassisId"] = std::string(256, 'x');
+  EXPECT_THAT(NodeTopologyFromJson(json).error().message, HasSubstr("status.nics[0].ports[0].leafChassisId"));
+  object.status.node.nics[0].ports[0].leaf_port =
+      topology::LeafPort{leaf.leaf, leaf.port, std::string(1000, 'x')};
+  EXPECT_TRUE(NodeTopologyFromJson(ToJson(object)));
+}
+
 TEST(Codec, CongestionIsBoundedAndNoPartOfTheMachine) {
   NodeTopology object = samples::DgxH100();
   object.status.congestion = {{"mlx5_3", 1, samples::At(1'800'000'100), "70000 CNPs handled in 1 min"},

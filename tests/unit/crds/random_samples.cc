@@ -78,7 +78,7 @@ topology::NicPort RandomPort(Random& random) {
   port.rate_gbps = Number(random, 0, 800);
   port.usable_gbps = Number(random, 0, 800);
   if (Coin(random)) {
-    port.leaf_port = topology::LeafPort{Text(random, 128), Text(random, 64)};
+    port.leaf_port = topology::LeafPort{Text(random, 128), Text(random, 64), Text(random, 255)};
   } else {
     port.leaf_port = Missing(random.Below(4));
   }

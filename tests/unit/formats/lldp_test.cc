@@ -27,13 +27,13 @@ TEST(Lldp, NamesTheLeafAndItsPort) {
   EXPECT_EQ(neighbour.chassis_type, "mac");
   EXPECT_EQ(neighbour.port_type, "local");
   EXPECT_EQ(neighbour.ttl, std::chrono::seconds(120));
-  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "Ethernet12"}));
+  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "Ethernet12", "aa:bb:cc:00:00:01"}));
 }
 
 TEST(Lldp, UsesTheChassisIdWhereTheSystemNameIsMissing) {
   const auto parsed = ParseLldp(Document(Neighbour("eth1", kNameless, kPort)));
   ASSERT_TRUE(parsed);
-  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"aa:bb:cc:00:00:02", "Ethernet12"}));
+  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"aa:bb:cc:00:00:02", "Ethernet12", "aa:bb:cc:00:00:02"}));
 }
 
 TEST(Lldp, CallsTwoNeighboursOnOnePortAmbiguousAndKeepsBoth) {
@@ -49,6 +49,26 @@ TEST(Lldp, CountsTheSameNeighbourHeardTwiceOnce) {
       ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kMac, kPort)));
   ASSERT_TRUE(parsed);
   EXPECT_TRUE(LeafOf(parsed->at("eth1")).known());
+}
+
+// CDP has a name where LLDP has a MAC, and another protocol may have nothing.
+TEST(Lldp, SaysTheMacOfANeighbourHeardByTwoProtocols) {
+  const auto heard = [](const std::string& type, const std::string& chassis) {
+    LldpNeighbour one;
+    one.chassis_type = type;
+    one.chassis_id = chassis;
+    one.system_name = "tor-1";
+    one.port_id = "Ethernet4";
+    return one;
+  };
+  const LldpNeighbour lldp = heard("mac", "fc:1"), cdp = heard("local", "tor-1"), none = heard("", "");
+  for (const auto& neighbours :
+       std::vector<std::vector<LldpNeighbour>>{{lldp, cdp}, {cdp, lldp}, {none, lldp}})
+    EXPECT_EQ(LeafOf(neighbours), (LeafPort{"tor-1", "Ethernet4", "fc:1"}));
+  EXPECT_EQ(LeafOf({cdp}), (LeafPort{"tor-1", "Ethernet4", "tor-1"}));
+  EXPECT_EQ(LeafOf({none}), (LeafPort{"tor-1", "Ethernet4", ""}));
+  EXPECT_EQ(LeafOf({lldp, cdp, heard("mac", "fc:2")}).missing(), Missing::kAmbiguous)
+      << "two switches of one name on one cable";
 }
 
 TEST(Lldp, TellsTwoSwitchesOfOneNameByAPortThatBothHave) {
@@ -87,7 +107,7 @@ TEST(Lldp, UnderstandsTheShapeWithoutArraysToo) {
       ParseLldp(R"({"lldp":{"interface":{"name":"eth1","chassis":{"id":{"type":"mac","value":"aa:bb"},
       "name":"tor-1"},"port":{"id":{"type":"ifname","value":"swp7"},"ttl":"120"}}}})");
   ASSERT_TRUE(parsed);
-  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "swp7"}));
+  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "swp7", "aa:bb"}));
 }
 
 TEST(Lldp, HasNoNeighboursWhereLldpdHearsNobody) {

@@ -209,6 +209,11 @@ TEST(CheckNode, NamesEachContradiction) {
               n.nics[1].ports[0].leaf_port = LeafPort{"r0", "4"};
             }),
             "mlx5_0 port 1 and mlx5_1 port 1 are both on r0 port 4");
+  EXPECT_EQ(broken([](Node& n) {
+              n.nics[1].ports[0].leaf_port = LeafPort{"r0", "4", "04:3f:72:aa:bb:cc"};
+            }),
+            "mlx5_0 port 1 and mlx5_1 port 1 are both on r0 port 4")
+      << "whichever switch of that name it is";
   EXPECT_EQ(broken([](Node& n) { n.paths[0].nic = "mlx5_9"; }),
             "a path leads from GPU 0 to mlx5_9, which is not there");
   EXPECT_EQ(broken([](Node& n) { n.paths[1].gpu = 3; }), "a path leads from GPU 3, which is not there");
@@ -254,6 +259,7 @@ TEST(ContentHash, ChangesWithEveryPart) {
   EXPECT_TRUE(differs([](Node& n) { n.gpus.pop_back(); }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].rail = Missing::kUnknown; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].leaf_port = LeafPort{"r0", "5"}; }));
+  EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].leaf_port = LeafPort{"r0", "4", "fc:1"}; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].fault = LinkFault::kErrors; }));
   EXPECT_TRUE(differs([](Node& n) { n.gpus[0].mig = true; }));
   EXPECT_TRUE(differs([](Node& n) { n.gpus[0].nic_gone = LostNic{0, ""}; }));
@@ -287,6 +293,9 @@ TEST(DiffNode, SaysWhatChanged) {
                           "mlx5_0 port 1 leaf: r0 port 4 -> r7 port 9", "mlx5_1 port 1: Active -> Down",
                           "mlx5_1 port 1 usable Gb/s: 400 -> 0"));
   EXPECT_THAT(Diff(after, before), testing::Contains("GPU 0: healthy again"));
+  Node twin = before;
+  twin.nics[0].ports[0].leaf_port = LeafPort{"r0", "4", "fc:1"};
+  EXPECT_THAT(Diff(before, twin), ElementsAre("mlx5_0 port 1 leaf: r0 port 4 -> r0 port 4 of chassis fc:1"));
   Node slow = before;
   slow.nvlink.exceptions = {{1, 18, 3500}};
   EXPECT_THAT(Diff(before, slow), ElementsAre("GPU 1 NVLink usable Gb/s: 3600 -> 3500"));

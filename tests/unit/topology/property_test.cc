@@ -79,8 +79,8 @@ Node Garbage(Random& random) {
     for (int p = n(0, 3); p > 0; --p) {
       Fact<LeafPort> leaf;
       if (n(0, 5)) {
-        leaf =
-            LeafPort{n(0, 9) ? fmt::format("l{}", n(0, 6)) : "", n(0, 1) ? "" : fmt::format("{}", n(1, 4))};
+        leaf = LeafPort{n(0, 9) ? fmt::format("l{}", n(0, 6)) : "", n(0, 1) ? "" : fmt::format("{}", n(1, 4)),
+                        n(0, 3) ? "" : fmt::format("c{}", n(1, 2))};
       }
       nic.ports.push_back({number(), number(), static_cast<LinkState>(n(0, 2)), number(), number(), leaf});
     }

@@ -31,7 +31,7 @@ TEST(LldpdLeaves, NamesTheLeafAndHowLongThatCounts) {
   const test::MemoryFileTree files;
   LldpdLeaves leaves(Says("printf '%s' '" + kHeard + "'"));
   const LeafReadings readings = leaves.Read(RdmaProbe(files).Read());
-  EXPECT_EQ(readings.by_netdev.at("eth1"), (topology::LeafPort{"tor-1", "swp7"}));
+  EXPECT_EQ(readings.by_netdev.at("eth1"), (topology::LeafPort{"tor-1", "swp7", "aa:01"}));
   EXPECT_EQ(readings.proof.at("eth1"), std::chrono::seconds(20));
   EXPECT_EQ(readings.files.at("lldp.json"), kHeard);
   EXPECT_FALSE(readings.lldp_unanswered);

@@ -207,6 +207,14 @@ TEST_F(NodeEventsTest, SaysThatACableWasMoved) {
   EXPECT_THAT(events[0].note, HasSubstr("ends at su0-r7 port 12; it was " + before.leaf));
 }
 
+// An agent from before the field was there has published none.
+TEST_F(NodeEventsTest, SaysNothingOfACableWhoseChassisIdAloneIsNew) {
+  events_.Restore(node_);
+  const topology::LeafPort before = *node_.nics[1].ports[0].leaf_port;
+  node_.nics[1].ports[0].leaf_port = topology::LeafPort{before.leaf, before.port, "04:3f:72:aa:bb:cc"};
+  EXPECT_THAT(Look(node_), IsEmpty());
+}
+
 TEST_F(NodeEventsTest, ComparesWithWhatWasPublishedBeforeARestart) {
   events_.Restore(node_);
   node_.nics[1].ports[0].leaf_port = topology::LeafPort{"su0-r7", "12"};
