@@ -49,7 +49,8 @@ struct SwitchAnswer {
   std::shared_ptr<const switches::Neighbours> neighbours;  // likewise whom it sees; null = nobody knows
   std::optional<base::WallTime> saw_at;                    // when it last said whom it sees, if only nobody
   std::string version;                                     // of its operating system; empty = not known
-  bool connecting = true;                                  // nothing has come of any try yet
+  std::string chassis_id;  // as its own LLDP says it; empty = it has said none
+  bool connecting = true;  // nothing has come of any try yet
   SwitchCounting counting;
   friend bool operator==(const SwitchAnswer&, const SwitchAnswer&) = default;
 };

@@ -36,9 +36,10 @@ constexpr int kMostDoubts = 5;
 constexpr int kEndpointReaders = 4;
 
 bool Same(const SwitchAnswer& a, const SwitchAnswer& b) {
-  return a.trouble == b.trouble && a.version == b.version && a.connecting == b.connecting &&
-         a.read_at.has_value() == b.read_at.has_value() && a.counting.trouble == b.counting.trouble &&
-         a.counting.ports == b.counting.ports && a.counting.flaps == b.counting.flaps &&
+  return a.trouble == b.trouble && a.version == b.version && a.chassis_id == b.chassis_id &&
+         a.connecting == b.connecting && a.read_at.has_value() == b.read_at.has_value() &&
+         a.counting.trouble == b.counting.trouble && a.counting.ports == b.counting.ports &&
+         a.counting.flaps == b.counting.flaps &&
          a.counting.counted_at.has_value() == b.counting.counted_at.has_value() &&
          a.counting.notes == b.counting.notes && a.counting.noted == b.counting.noted &&
          a.config == b.config &&  // it stays the same object for as long as the switch says the same
@@ -324,6 +325,7 @@ void SwitchWatch::AskHow(Session& session) {
 }
 
 void SwitchWatch::AskConfig(Session& session) {
+  AskChassis(session);  // settings count when they were read twice, and by then it is known whose they are
   // Before it asks: what changes meanwhile is read after two seconds.
   session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
   session.tables.clear();
@@ -435,50 +437,6 @@ void SwitchWatch::Doubt(Session& session, base::Result<std::string> text) {
   if (session.object.spec.mode != crds::SwitchMode::kRender) read->text = {};
   session.doubtful = std::make_shared<const switches::SonicAnswer>(*std::move(read));
   if (++session.doubts <= kMostDoubts) session.config_at = clock_.Now() + kChangesSettle;
-}
-
-void SwitchWatch::AskNeighbours(Session& session) {
-  session.client->Get(RequestOf(switches::kApplicationDatabase, {{switches::kNeighbourTable}}),
-                      options_.call_timeout, [this, post = Post(session)](auto said) {
-                        auto kept =
-                            std::make_shared<const base::Result<std::vector<Notice>>>(std::move(said));
-                        post([this, kept](Session& to) { TookNeighbours(to, *kept); });
-                      });
-}
-
-// A switch that does not tell contradicts nobody; but one that told stands by it until it says otherwise, and garbage
-// says nothing.
-void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vector<Notice>>& said) {
-  switches::Neighbours neighbours;
-  if (!Answered(said)) return;
-  bool any = !said;  // it has no such table
-  if (said) {
-    for (const Notice& notice : *said) {
-      for (const gnmi::Update& update : notice.updates) {
-        if (update.path.elems.size() != 1) continue;
-        if (!update.json) return;
-        const auto table = gnmi::TreeOf(*update.json);
-        if (!table || !table->is_object()) return;
-        neighbours.merge(switches::ReadNeighbours(*table));
-        any = true;
-      }
-    }
-  }
-  if (any) KnowNeighbours(session, std::move(neighbours));
-}
-
-void SwitchWatch::KnowNeighbours(Session& session, switches::Neighbours neighbours) {
-  auto& known = session.answer.neighbours;
-  auto& saw_at = session.answer.saw_at;
-  const bool again = saw_at && clock_.WallNow() > StaleAt(session.object, *saw_at);
-  saw_at = clock_.WallNow();
-  const bool same = neighbours.empty() ? known == nullptr : known != nullptr && *known == neighbours;
-  if (same && known == nullptr) return;
-  if (!same)
-    known =
-        neighbours.empty() ? nullptr : std::make_shared<const switches::Neighbours>(std::move(neighbours));
-  Publish(session);
-  if (same && again) ways_.on_answers();  // it proves anew what it did not any longer
 }
 
 void SwitchWatch::Heard(Session& session) {

@@ -109,6 +109,8 @@ class SwitchWatch {
   void AskConfig(Session& session);
   void AskTables(Session& session, const std::vector<std::string>& tables);
   void AskVersion(Session& session);
+  void AskChassis(Session& session);
+  void KnowChassis(Session& session, const std::string& chassis_id);
   void AskPorts(Session& session, bool queues);
   void SubscribeCounters(Session& session);
   void SubscribeChanges(Session& session);

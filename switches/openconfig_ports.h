@@ -30,6 +30,7 @@ std::vector<formats::SonicPort> ReadOpenConfigPorts(const std::map<Steps, crds::
 
 struct OpenConfigLldp {
   std::string system_name;  // its own; empty = it says none
+  std::string chassis_id;   // likewise
   Neighbours neighbours;
   friend bool operator==(const OpenConfigLldp&, const OpenConfigLldp&) = default;
 };

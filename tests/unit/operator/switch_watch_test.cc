@@ -633,6 +633,63 @@ TEST_F(SwitchWatchTest, WhomASwitchSeesIsReadWithItsSettings) {
   EXPECT_FALSE(Answer().trouble);
 }
 
+TEST_F(SwitchWatchTest, WhichChassisASwitchIsItsOwnLldpSaysAndNotItsMetadata) {
+  const std::string field = "APPL_DB:/LLDP_LOC_CHASSIS/lldp_loc_chassis_id";
+  There().tables["CONFIG_DB:/DEVICE_METADATA"]["localhost"]["mac"] = "0c:42:a1:00:00:02";
+  Make();
+  Pass(75s);
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().chassis_id, "") << "it says none, and the mac is not always it";
+  There().tables[field] = "0c:42:a1:00:00:01";
+  const int told = answers;
+  Pass(70s);
+  EXPECT_EQ(Answer().chassis_id, "0c:42:a1:00:00:01");
+  EXPECT_EQ(answers, told + 1) << "said once";
+  // The row is written again, or its LLDP is down; or it answers garbage.
+  There().troubles.emplace(field, base::Error{base::Code::kNotFound, "leaf-3: redis: nil", {}});
+  Pass(70s);
+  EXPECT_EQ(Answer().chassis_id, "0c:42:a1:00:00:01");
+  EXPECT_FALSE(Answer().trouble);
+  There().troubles.clear();
+  There().tables[field] = {{"lldp_loc_chassis_id", 7}};
+  Pass(70s);
+  There().unreadable.insert(field);
+  Pass(70s);
+  EXPECT_EQ(Answer().chassis_id, "0c:42:a1:00:00:01");
+  There().unreadable.clear();
+  There().tables[field] = "0c:42:a1:00:00:09";
+  Pass(70s);
+  EXPECT_EQ(Answer().chassis_id, "0c:42:a1:00:00:09") << "another switch in its place";
+}
+
+// Else a cable to another switch of its name would be proved for a moment.
+TEST_F(SwitchWatchTest, WhichChassisASwitchIsIsKnownBeforeItsSettingsCount) {
+  There().tables["APPL_DB:/LLDP_LOC_CHASSIS/lldp_loc_chassis_id"] = "0c:42:a1:00:00:01";
+  Make();
+  bool read = false;
+  for (int i = 0; i < 100 && !read; ++i) {
+    Pass(0s);
+    const SwitchAnswers all = watch.Answers();
+    const auto found = all.find("leaf-3");
+    read = found != all.end() && found->second.config != nullptr;
+    if (read) {
+      EXPECT_EQ(found->second.chassis_id, "0c:42:a1:00:00:01");
+    }
+  }
+  EXPECT_TRUE(read);
+}
+
+TEST_F(SwitchWatchTest, WhichChassisASwitchOfOpenConfigIsItsLldpSays) {
+  ListenAsOpenConfig();
+  SaySystem("leaf-3");
+  There().tables["/lldp"]["openconfig-lldp:state"]["chassis-id"] = "0c:42:a1:00:00:01";
+  Pass(15s);
+  EXPECT_EQ(Answer().chassis_id, "0c:42:a1:00:00:01");
+  There().tables["/lldp"]["openconfig-lldp:state"].erase("chassis-id");
+  Pass(70s);
+  EXPECT_EQ(Answer().chassis_id, "0c:42:a1:00:00:01") << "it has said no other";
+}
+
 // Else a cable that it contradicts would be proved whenever it is slow.
 TEST_F(SwitchWatchTest, WhomASwitchSawStandsWhileItCannotBeHeardOrRead) {
   const std::string table = "APPL_DB:/LLDP_ENTRY_TABLE";
