@@ -90,6 +90,7 @@ std::vector<switches::KnownSwitch> KnownOf(const std::vector<JudgedSwitch>& judg
       known.config = &one.answer->config->config;
       known.neighbours = one.answer->neighbours.get();
       known.neighbours_stale = SawTooLongAgo(one, now);
+      known.own_chassis = one.answer->chassis_id;
     } else if (one.stale) {
       known.missing = Missing::kStale;
     }
@@ -219,8 +220,12 @@ std::optional<KeptVerdicts::Changes> KeptVerdicts::Follow(const std::vector<Judg
         now.neighbours != nullptr && before.neighbours != nullptr && *now.neighbours == *before.neighbours;
     if (sees_same) now.neighbours = before.neighbours;
     const bool other = now.config != before.config || now.neighbours != before.neighbours;
-    if (other || now.neighbours_stale != before.neighbours_stale) changes.links.push_back(at);
-    if (!other && now.missing == before.missing && judged[at].silent == switches_[at].judged.silent) continue;
+    const bool same_chassis = now.own_chassis == before.own_chassis;
+    if (other || !same_chassis || now.neighbours_stale != before.neighbours_stale)
+      changes.links.push_back(at);
+    if (!other && same_chassis && now.missing == before.missing &&
+        judged[at].silent == switches_[at].judged.silent)
+      continue;
     changed.switches.push_back(at);
     changes.switches[at] = 1;
   }

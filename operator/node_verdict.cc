@@ -69,7 +69,7 @@ class Judging {
       return;
     }
     const bool only_proved = policy->spec.counted == crds::CountedCables::kLosslessOnly;
-    if (name.at < 0 && !only_proved) return;
+    if (name.at < 0 && name.twin < 0 && !only_proved) return;
     const lossless::CableFinding* const worst = switches::WorstOf(outcome);
     verdict_.counts.Add(outcome.verdict);
     if (rail != lossless::kNotSaid) {
@@ -77,7 +77,7 @@ class Judging {
       of_rail = Worst(of_rail, outcome.verdict);
     }
     const std::string message =
-        name.at < 0 && !name.leaf.empty() ? MessageOfUnasked(name.leaf) : MessageOf(worst);
+        name.at < 0 && name.twin < 0 && !name.leaf.empty() ? MessageOfUnasked(name.leaf) : MessageOf(worst);
     reports_.Add(name.port, outcome.verdict, crds::CountedPercent(policy->spec.counted, outcome.verdict),
                  message);
     if (outcome.verdict == LosslessVerdict::kContradiction) Blame(name, worst->sentence);

@@ -1,8 +1,12 @@
 #include "switches/cable_join.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "crds/port_name.h"
+#include "formats/printable.h"
+#include "switches/chassis.h"
 
 namespace heddle::switches {
 namespace {
@@ -31,6 +35,23 @@ bool WantsNoWatchdog(const crds::NodeTopology& node, const std::string& port) {
       return wish.settings && !wish.settings->watchdog_ms;
   }
   return false;
+}
+
+// Not joined with it: whatever that switch is set to, the host's cable ends on another one.
+lossless::CableFinding OtherChassis(const NamedCable& name, const KnownSwitch& twin) {
+  constexpr std::size_t kMaxWord = 64;
+  const auto shown = [](const std::string& text) { return formats::Printable(text, kMaxWord); };
+  const std::string host = shown(name.chassis_id), own = shown(ChassisOf(twin));
+  return {LosslessVerdict::kUnproved,
+          "chassis-differs",
+          "chassisId",
+          host,
+          own,
+          fmt::format(
+              "{} {} sees a switch called {} with chassis id {}, and the FabricSwitch of that name has {}",
+              name.node, name.port, shown(name.leaf), host, own),
+          "two switches have one hostname: give each its own, or correct the FabricSwitch's address or "
+          "chassisId"};
 }
 
 bool SeesSame(const KnownSwitch& a, const KnownSwitch& b) {
@@ -62,6 +83,7 @@ void CableJoin::Begin(std::span<const crds::NodeTopology* const> nodes, std::spa
   pool_began_with_ = pool_.size();
   Compare();
   doubts_ = FindDoubts(compared_.names, netdevs_, switches_);
+  FindTwins();
   TakeDoubts();
 }
 
@@ -79,7 +101,7 @@ std::optional<std::vector<std::size_t>> CableJoin::Again(std::span<const crds::N
     for (const std::size_t at : changed.switches) other[at] = 1;
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       for (std::size_t i = starts_[node]; touched[node] == 0 && i < starts_[node + 1]; ++i) {
-        const int at = compared_.names[i].at;
+        const int at = std::max(compared_.names[i].at, compared_.names[i].twin);  // it has one at most
         if (at >= 0 && other[std::size_t(at)] != 0) touched[node] = 1;
       }
     }
@@ -97,6 +119,7 @@ std::optional<std::vector<std::size_t>> CableJoin::Again(std::span<const crds::N
     for (const CableDoubt& doubt : doubts_) touched[NodeOf(doubt.cable)] = 1;
     doubts_ = FindDoubts(compared_.names, netdevs_, switches_);
     for (const CableDoubt& doubt : doubts_) touched[NodeOf(doubt.cable)] = 1;
+    FindTwins();
   }
   TakeDoubts();
   std::vector<std::size_t> all;
@@ -172,8 +195,14 @@ CableEnd CableJoin::LeafEnd(const topology::NicPort& port, Joined& joined) {
     end.settings = Missing::kAmbiguous;
     return end;
   }
+  const KnownSwitch& there = switches_[std::size_t(found->second)];
+  const std::string &seen = port.leaf_port->chassis_id, &own = ChassisOf(there);
+  if (!seen.empty() && !own.empty() && !IsSameChassis(seen, own)) {
+    name.twin = found->second;
+    name.chassis_id = seen;
+    return end;
+  }
   name.at = found->second;
-  const KnownSwitch& there = switches_[std::size_t(name.at)];
   if (there.config == nullptr) {
     end.settings = there.missing;
     return end;
@@ -205,7 +234,8 @@ bool CableJoin::TakeSwitches(std::span<const KnownSwitch> switches, const std::v
   bool moved = false;
   for (const std::size_t at : changed) {
     const KnownSwitch &now = switches[at], &before = switches_[at];
-    moved = moved || (now.config == nullptr) != (before.config == nullptr) || !SeesSame(now, before);
+    moved = moved || (now.config == nullptr) != (before.config == nullptr) || !SeesSame(now, before) ||
+            now.own_chassis != before.own_chassis;
     indexes_[at].reset();
     switches_[at] = now;
   }
@@ -236,9 +266,21 @@ void CableJoin::Compare() {
   compared_.comparison = lossless::CompareCables(pool_, compared_.cables);
 }
 
+void CableJoin::FindTwins() {
+  twins_.clear();
+  for (std::size_t i = 0; i < compared_.names.size(); ++i) {
+    const NamedCable& name = compared_.names[i];
+    if (name.twin >= 0) twins_.push_back({i, OtherChassis(name, switches_[std::size_t(name.twin)])});
+  }
+}
+
 // An outcome of its own: whatever the two ends are set to, nobody knows that they are two ends.
 void CableJoin::TakeDoubts() {
   lossless::CableComparison& comparison = compared_.comparison;
+  for (const CableDoubt& twin : twins_) {
+    comparison.of_cable[twin.cable] = int(comparison.outcomes.size());
+    comparison.outcomes.push_back({LosslessVerdict::kUnproved, {twin.finding}});
+  }
   doubted_.clear();
   for (const CableDoubt& doubt : doubts_) {
     topology::Fact<int>& settings = compared_.cables[doubt.cable].leaf.settings;

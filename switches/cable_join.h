@@ -34,9 +34,9 @@ class CableJoin {
     std::vector<std::size_t> nodes, switches;
   };
   // Compares again what has a changed end. Nodes and switches are as many as before, in the same order, with the same
-  // names, chassis ids and tiers; whatever is not among `changed` is as it was. The nodes of which anything may be
-  // judged otherwise, ascending; nothing: a node has another number of cables, or too much is kept that nobody has any
-  // longer. Then Begin has to be called, and nothing else may be.
+  // names, chassis ids (own_chassis may be another) and tiers; whatever is not among `changed` is as it was. The nodes
+  // of which anything may be judged otherwise, ascending; nothing: a node has another number of cables, or too much is
+  // kept that nobody has any longer. Then Begin has to be called, and nothing else may be.
   std::optional<std::vector<std::size_t>> Again(std::span<const crds::NodeTopology* const> nodes,
                                                 std::span<const KnownSwitch> switches,
                                                 const std::set<std::string>& silent, const Changed& changed);
@@ -73,6 +73,7 @@ class CableJoin {
   };
   Replaced Replace(std::size_t node, std::vector<Joined> joined);
   void Compare();
+  void FindTwins();
   void TakeDoubts();
   void DropDoubts();
   std::size_t NodeOf(std::size_t cable) const;
@@ -92,6 +93,7 @@ class CableJoin {
   std::vector<std::size_t> starts_;               // of each node its first cable, and behind the last one
   std::vector<CableDoubt> doubts_;
   std::vector<topology::Fact<int>> doubted_;  // of each of them what the leaf's end was before
+  std::vector<CableDoubt> twins_;  // cables that end on another switch of the name that the host says
 };
 
 }  // namespace heddle::switches

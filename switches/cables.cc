@@ -20,7 +20,7 @@ ComparedCables CompareBothEnds(std::span<const crds::NodeTopology* const> nodes,
   const std::vector<NamedCable>& names = join.compared().names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const NamedCable& name = names[i];
-    if (name.at < 0 && !name.leaf.empty() && !join.compared().doubled.contains(name.leaf))
+    if (name.at < 0 && name.twin < 0 && !name.leaf.empty() && !join.compared().doubled.contains(name.leaf))
       ++without[name.leaf];
     const formats::SonicPort* const there = join.PortAt(i);
     if (there != nullptr && !there->bare.empty())

@@ -27,7 +27,13 @@ struct KnownSwitch {
   int tier = 0;                            // 0 = leaf, 1 = spine, 2 = core
   // It said so too long ago for a proof that a cable is there; what it contradicts it contradicts still.
   bool neighbours_stale = false;
+  std::string own_chassis;  // the chassis id that its own LLDP says; empty = it says none
 };
+
+// The chassis id that it must have: what a person says before what it says itself; empty = not known.
+inline const std::string& ChassisOf(const KnownSwitch& known) {
+  return known.chassis_id.empty() ? known.own_chassis : known.chassis_id;
+}
 
 // A cable with the names of its ends.
 struct NamedCable {
@@ -35,6 +41,8 @@ struct NamedCable {
   std::string leaf,
       leaf_port;  // empty where it is not known where the cable ends; the port as the switch names it
   int at = -1;    // which of the switches; -1 = none of them
+  int twin = -1;  // which of them only has the name of the one that the host sees; -1 = none
+  std::string chassis_id;  // with `twin`: that the host sees
   friend bool operator==(const NamedCable&, const NamedCable&) = default;
 };
 
@@ -48,8 +56,8 @@ struct ComparedCables {
 };
 
 // Every cable of a compute NIC with RoCE, by node and port in the order of `nodes`. A switch is the one that a host
-// sees where the host's leaf is its name or its chassis id; a port by name, else by alias. `silent`: nodes whose agents
-// report no more, so that what they said is stale. Pure and total.
+// sees where the host's leaf is its name or its chassis id, and the chassis ids, where both are known, are one; a port
+// by name, else by alias. `silent`: nodes whose agents report no more, so that what they said is stale. Pure and total.
 ComparedCables CompareBothEnds(std::span<const crds::NodeTopology* const> nodes,
                                std::span<const KnownSwitch> switches,
                                const std::set<std::string>& silent = {});

@@ -15,6 +15,7 @@
 #include "lossless/compare.h"
 #include "lossless/lint.h"
 #include "lossless/short_room.h"
+#include "switches/chassis.h"
 #include "switches/neighbours.h"
 #include "switches/openconfig_ports.h"
 #include "switches/port_index.h"
@@ -400,7 +401,7 @@ class KeptSwitchLinks::Linking {
       const bool asked = IsAsked(now);
       if (asked != asked_[at].has_value()) return std::nullopt;
       if (asked && (now.neighbours != before.neighbours || now.neighbours_stale != before.neighbours_stale ||
-                    !IsCalledSame(*now.config, *before.config)))
+                    ChassisOf(now) != ChassisOf(before) || !IsCalledSame(*now.config, *before.config)))
         return std::nullopt;
       switches_[at] = now;
       if (!asked) continue;
@@ -460,9 +461,9 @@ class KeptSwitchLinks::Linking {
     int found = by_chassis_.Find(seen.chassis_id);
     if (found == ByName::kNobody) {
       found = by_name_.Find(seen.system);
-      const bool other =
-          found >= 0 && !seen.chassis_id.empty() && !switches_[std::size_t(found)].chassis_id.empty();
-      if (other) return kNobody;
+      if (found < 0) return kNobody;
+      const std::string& own = ChassisOf(switches_[std::size_t(found)]);
+      if (!seen.chassis_id.empty() && !own.empty() && !IsSameChassis(seen.chassis_id, own)) return kNobody;
     }
     return found >= 0 && asked_[std::size_t(found)] ? found : kNobody;
   }

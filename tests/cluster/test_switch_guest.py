@@ -13,11 +13,11 @@ from guest_bed import NIC, NODE, PORT, GuestBed, lab
 sys.path.insert(0, str(REPOSITORY / "tests" / "switches"))
 from switches import Switches, leaf, rendered_rows  # noqa: E402  pylint: disable=wrong-import-position
 
-LEAF, LEAF_PORT = "leaf-3", "Ethernet8"
+LEAF, LEAF_PORT, CHASSIS = "leaf-3", "Ethernet8", "52:54:00:00:00:03"
 # As `lldpcli -f json0 show neighbors` prints it.
 NEIGHBOURS = {"lldp": [{"interface": [{
     "name": "dcb0", "via": "LLDP", "rid": "1", "age": "0 day, 00:01:00",
-    "chassis": [{"id": [{"type": "mac", "value": "52:54:00:00:00:03"}], "name": [{"value": LEAF}],
+    "chassis": [{"id": [{"type": "mac", "value": CHASSIS}], "name": [{"value": LEAF}],
                  "descr": [{"value": "SONiC Software Version"}], "capability": [{"type": "Bridge", "enabled": True}]}],
     "port": [{"id": [{"type": "local", "value": LEAF_PORT}], "descr": [{"value": LEAF_PORT}], "ttl": [{"value": "120"}]}]}]}]}
 CNP_DSCP = f"/sys/kernel/debug/mlx5/{NIC}/cc_params/np_cnp_dscp"
@@ -34,7 +34,7 @@ class SwitchGuestTest(GuestBed):
         (folder / "lldpcli").write_text("#!/bin/sh\nexec cat /mnt/neighbours\n")
         (folder / "lldpcli").chmod(0o755)
         cls.guest.run('mount --bind /mnt/lldpcli "$(command -v lldpcli)"')
-        cls.switches = Switches([leaf(LEAF, 2, username="heddle", password="loom")])
+        cls.switches = Switches([leaf(LEAF, 2, mac=CHASSIS, username="heddle", password="loom")])
         cls.addClassCleanup(cls.switches.close)
         cls.switches.start()
         for name, data in (("leaf-login", {"username": "heddle", "password": "loom"}),

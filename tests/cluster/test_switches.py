@@ -40,10 +40,11 @@ class FabricSwitchesTest(BedTestCase):
         cls.ports = ports = [port(index, lanes=4, speed=200_000, fec="rs", mtu=9100) for index in range(16)]
         # The last says the same as tor-b in OpenConfig's models.
         made = [(name, name, "sonic") for name in LEAVES] + [("open-b", "tor-b", "openconfig")]
+        # Hosts hear of each what it says of itself.
         cls.switches = Switches([leaf(hostname, name=name, dialect=dialect, ports=[dict(one) for one in ports],
-                                      username="heddle", password="loom") for name, hostname, dialect in made] +
+                                      mac=machines.chassis_id(hostname), username="heddle", password="loom") for name, hostname, dialect in made] +
                                 [leaf("tor-a", name=name, ports=[dict(one) for one in ports], config=config,
-                                      emptyTableFails=True, username="heddle", password="loom")
+                                      mac=machines.chassis_id("tor-a"), emptyTableFails=True, username="heddle", password="loom")
                                  for name, config in (("old-a", LOSSY_BUFFERS), ("bare-a", NO_BUFFERS))] +
                                 # As SONiC where nobody chose: it lets in whom its authority gave a certificate, and nobody else.
                                 [leaf("cert-b", ports=[dict(one) for one in ports], clientAuthority=True)])
@@ -214,6 +215,22 @@ class FabricSwitchesTest(BedTestCase):
         self.wait_condition("tor-a", "Lossless", "True", "Lossless")
         self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
 
+    def test_a_cable_to_another_switch_of_the_name_is_proved_by_none(self):
+        self.be_lossless("tor-a")
+        there, heard = self.switches["tor-a"], machines.chassis_id("tor-a")
+        self.addCleanup(there.rows, "APPL_DB", {"LLDP_LOC_CHASSIS": {"lldp_loc_chassis_id": heard}})
+        # The one that is asked is not the one that the hosts are on.
+        there.rows("APPL_DB", {"LLDP_LOC_CHASSIS": {"lldp_loc_chassis_id": "0c:42:a1:00:00:01"}})
+        self.heddle.wait_for(lambda: self.verdicts() == {"Unproved"}, "the node to be told so", timeout=60)
+        for one in self.cables("gpu-001"):
+            self.assertIn(heard, one["message"])
+            self.assertIn("0c:42:a1:00:00:01", one["message"])
+        self.wait_condition("tor-a", "Compared", "False", "NoCables")
+        # A MAC is the same in whatever notation.
+        there.rows("APPL_DB", {"LLDP_LOC_CHASSIS": {"lldp_loc_chassis_id": heard.upper().replace(":", "-")}})
+        self.wait_condition("tor-a", "Lossless", "True", "Lossless")
+        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+
     def wait_worst(self, name, setting):
         def there():
             worst = self.switch(name)["status"].get("worstCables") or [{}]
@@ -367,7 +384,8 @@ class FabricSwitchesTest(BedTestCase):
         self.read_and_follow("bare-a")
 
     def test_tables_in_a_real_redis_are_read_and_what_redis_cli_writes_is_followed(self):
-        there = Switches([leaf("tor-a", ports=[dict(one) for one in self.ports], username="heddle", password="loom")], redis=True)
+        there = Switches([leaf("tor-a", ports=[dict(one) for one in self.ports], mac=machines.chassis_id("tor-a"),
+                               username="heddle", password="loom")], redis=True)
         self.addCleanup(there.close)
         there.start()
         self.secret("redis-ca", **{"ca.crt": there.authority.certificate.read_text()})

@@ -162,11 +162,18 @@ void ExpectSame(const SwitchVerdicts& kept, const SwitchVerdicts& whole) {
   EXPECT_EQ(kept.turns, whole.turns);
 }
 
+// One of three, in either notation, or none.
+std::string ChassisOf(base::Random& random) {
+  const std::string last = std::to_string(random.Below(3));
+  if (random.Below(2) == 0) return "";
+  return random.Below(4) == 0 ? "5254.0000.000" + last : "52:54:00:00:00:0" + last;
+}
+
 // What its agent says.
 void KeptVerdictsTest::ChangeNode(base::Random& random) {
   if (nodes.empty()) return;
   CabledNode& node = nodes[random.Below(nodes.size())];
-  const std::uint64_t kind = random.Below(8), leaf = random.Below(kLeaves + 1);
+  const std::uint64_t kind = random.Below(9), leaf = random.Below(kLeaves + 1);
   const int number = int(random.Below(3000));
   const std::string port = "etp" + std::to_string(random.Below(kPorts + 3));
   const std::uint64_t which = random.Below(kRails);
@@ -184,6 +191,8 @@ void KeptVerdictsTest::ChangeNode(base::Random& random) {
     if (kind == 5) nic.ports[0].rate_gbps = number % 2 == 0 ? 100 : 200;
     if (kind == 6) object.spec.lossless[0].policies = {number % 2 == 0 ? "roce" : "other"};
     if (kind == 7) nic.rail = number % 3;
+    if (kind == 8 && end.leaf_port)
+      end.leaf_port = topology::LeafPort{end.leaf_port->leaf, end.leaf_port->port, ChassisOf(random)};
   });
 }
 
@@ -218,8 +227,7 @@ void KeptVerdictsTest::ChangeSwitch(base::Random& random) {
       object.spec.name = random.Below(2) == 0 ? object.name : LeafName(0);
       break;
     case 2:
-      object.spec.chassis_id =
-          random.Below(2) == 0 ? "" : "52:54:00:00:00:0" + std::to_string(random.Below(3));
+      object.spec.chassis_id = ChassisOf(random);
       break;
     case 3:
       object.spec.poll_seconds = 20 + int(random.Below(60));
@@ -240,7 +248,10 @@ void KeptVerdictsTest::ChangeAnswer(base::Random& random) {
   const std::string name = leaf == kLeaves ? "spine-1" : LeafName(leaf);
   SwitchAnswer& answer = answers[name];
   const std::uint64_t port = random.Below(kPorts + 1), other = random.Below(kNodes);
-  switch (random.Below(11)) {
+  switch (random.Below(12)) {
+    case 10:
+      answer.chassis_id = ChassisOf(random);
+      break;
     case 0:
       answer.config = nullptr;
       break;
@@ -278,6 +289,7 @@ void KeptVerdictsTest::ChangeAnswer(base::Random& random) {
       switches::Neighbour& one = seen["Ethernet" + std::to_string(8 * port)];
       one.system = random.Below(3) == 0 ? LeafName(random.Below(kLeaves)) : NodeName(other);
       if (random.Below(3) == 0) one.system = "gpu-" + std::to_string(other);
+      if (random.Below(4) == 0) one.chassis_id = ChassisOf(random);
       one.port_id = random.Below(2) == 0 ? "eth0" : "etp" + std::to_string(random.Below(kPorts));
       See(name, std::move(seen));
       break;

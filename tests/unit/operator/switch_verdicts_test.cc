@@ -139,6 +139,37 @@ TEST_F(SwitchVerdictsTest, OfTwoSwitchesWithOneNameNeitherProvesAnything) {
     EXPECT_EQ(report.verdict, LosslessVerdict::kUnproved);
 }
 
+// A switch that is no FabricSwitch has the hostname of one that is.
+TEST_F(SwitchVerdictsTest, ACableToAnotherSwitchOfTheNameIsNotProvedAndTheNodeIsToldBothChassis) {
+  auto other = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
+  other->name = "gpu-018";
+  other->status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-3", "etp1", "04:3f:72:00:00:01"};
+  nodes.push_back({"gpu-018", other});
+  answers["leaf-3"].chassis_id = "0c:42:a1:00:00:01";
+  const SwitchVerdicts verdicts = Decide();
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kLossless)
+      << "an agent that says no chassis is believed as before, and nobody else claims its port";
+  ASSERT_EQ(verdicts.nodes.at("gpu-018")->reports.size(), 1u) << "told whatever countedCables says";
+  const crds::CableReport& report = verdicts.nodes.at("gpu-018")->reports.front();
+  EXPECT_EQ(report.verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(report.counted_percent, 100);
+  EXPECT_THAT(report.message, testing::AllOf(HasSubstr("gpu-018 mlx5_0:1 sees a switch called leaf-3"),
+                                             HasSubstr("04:3f:72:00:00:01"), HasSubstr("0c:42:a1:00:00:01"),
+                                             HasSubstr("two switches have one hostname")));
+  EXPECT_EQ(verdicts.nodes.at("gpu-018")->counts, (crds::CableCounts{1, 0, 0, 1}));
+  EXPECT_EQ(verdicts.statuses.at("leaf-3").counts.cables, (crds::CableCounts{1, 1, 0, 0}))
+      << "it is no cable of this switch";
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Lossless");
+  policies.read[0].spec.counted = crds::CountedCables::kLosslessOnly;
+  EXPECT_EQ(Decide().nodes.at("gpu-018")->reports.front().counted_percent, 0);
+  EXPECT_EQ(Decide().nodes.at("gpu-018")->reports.front().message, report.message);
+  fabric_switches[0].spec.chassis_id = "04-3F-72-00-00-01";
+  EXPECT_EQ(Decide().nodes.at("gpu-018")->reports.front().verdict, LosslessVerdict::kUnproved)
+      << "what a person says counts; but now two hosts claim the port";
+  nodes.erase(nodes.begin());
+  EXPECT_EQ(Decide().nodes.at("gpu-018")->reports.front().verdict, LosslessVerdict::kLossless);
+}
+
 TEST_F(SwitchVerdictsTest, OneThatIsKnownByItsChassisIsBelievedAndOneWithANameIsNotWhileAnotherHasItToo) {
   fabric_switches.push_back(fabric_switches[0]);
   fabric_switches[1].name = "by-chassis";

@@ -91,6 +91,51 @@ TEST_F(CableJoinTest, NamesTheNodesThatAnotherBringsIntoDoubt) {
   EXPECT_TRUE(join.compared().cables[0].leaf.settings.known());
 }
 
+TEST_F(CableJoinTest, JoinsAgainWhoseSwitchOrHostComesToSayAnotherChassis) {
+  std::vector<KnownSwitch> known = Switches();
+  const auto again = [&](const CableJoin::Changed& changed) {
+    const auto touched = join.Again(Nodes(), known, {}, changed);
+    return touched.value_or(std::vector<std::size_t>{99});
+  };
+  const auto why = [&] { return join.compared().comparison.Of(0).findings.at(0).sentence; };
+  topology::Fact<topology::LeafPort>& end = nodes[0].status.node.nics[0].ports[0].leaf_port;
+  end = topology::LeafPort{"leaf-0", "etp1", "04:3f:72:00:00:01"};
+  EXPECT_THAT(again({.nodes = {0}}), ElementsAre(0));
+  EXPECT_EQ(Verdict(0), LosslessVerdict::kLossless) << "the switch has said none yet";
+  known[0].own_chassis = "0c:42:a1:00:00:01";
+  EXPECT_THAT(again({.switches = {0}}), ElementsAre(0));
+  EXPECT_EQ(Verdict(0), LosslessVerdict::kUnproved);
+  EXPECT_THAT(why(), testing::HasSubstr("has 0c:42:a1:00:00:01"));
+  EXPECT_EQ(join.PortAt(0), nullptr);
+  // Neither is the host's, and what is said of it is what is so now.
+  known[0].own_chassis = "0c:42:a1:00:00:02";
+  EXPECT_THAT(again({.switches = {0}}), ElementsAre(0));
+  EXPECT_THAT(why(), testing::HasSubstr("has 0c:42:a1:00:00:02"));
+  end = topology::LeafPort{"leaf-0", "etp1", "04:3f:72:00:00:09"};
+  EXPECT_THAT(again({.nodes = {0}}), ElementsAre(0));
+  EXPECT_THAT(why(), testing::HasSubstr("04:3f:72:00:00:09"));
+  // Another node changes, and it stays so.
+  nodes[1].status.node.nics[0].ports[0].rate_gbps = 200;
+  EXPECT_THAT(again({.nodes = {1}}), ElementsAre(1));
+  EXPECT_EQ(Verdict(0), LosslessVerdict::kUnproved);
+  end = topology::LeafPort{"leaf-0", "etp1", "0c:42:a1:00:00:02"};
+  EXPECT_THAT(again({.nodes = {0}}), ElementsAre(0));
+  EXPECT_EQ(Verdict(0), LosslessVerdict::kLossless);
+}
+
+// It has no name of its own to go by, or a person knows better.
+TEST_F(CableJoinTest, TheChassisThatAPersonSaysCountsBeforeTheSwitchsOwn) {
+  std::vector<KnownSwitch> known = Switches();
+  known[0].chassis_id = "04:3f:72:00:00:01";
+  known[0].own_chassis = "0c:42:a1:00:00:01";
+  nodes[0].status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-0", "etp1", "043f.7200.0001"};
+  join.Begin(Nodes(), known, {});
+  EXPECT_EQ(Verdict(0), LosslessVerdict::kLossless);
+  nodes[0].status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-0", "etp1", "0c:42:a1:00:00:01"};
+  join.Begin(Nodes(), known, {});
+  EXPECT_EQ(Verdict(0), LosslessVerdict::kUnproved);
+}
+
 TEST_F(CableJoinTest, OfANodeWithAnotherNumberOfCablesAllIsJoinedAnew) {
   nodes[1].status.node.nics.push_back(nodes[1].status.node.nics[0]);
   EXPECT_FALSE(join.Again(Nodes(), Switches(), {}, {.nodes = {1}}).has_value());

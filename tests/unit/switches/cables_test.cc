@@ -59,7 +59,8 @@ class CablesTest : public testing::Test {
     for (std::size_t i = 0; i < configs.size(); ++i)
       known.push_back({.name = configs[i].hostname,
                        .config = &configs[i],
-                       .neighbours = i < seen.size() ? &seen[i] : nullptr});
+                       .neighbours = i < seen.size() ? &seen[i] : nullptr,
+                       .own_chassis = i < chassis.size() ? chassis[i] : ""});
     return CompareBothEnds(pointers, known);
   }
   std::vector<LosslessVerdict> Verdicts() {
@@ -80,11 +81,18 @@ class CablesTest : public testing::Test {
     return const_cast<topology::LeafPort&>(*fact);
   }
 
+  // That the host's LLDP says.
+  void See(std::size_t host, std::size_t rail, const std::string& chassis_id) {
+    auto& fact = nodes[host].status.node.nics[rail].ports[0].leaf_port;
+    fact = topology::LeafPort{fact->leaf, fact->port, chassis_id};
+  }
+
   static constexpr auto kProved = LosslessVerdict::kLossless;
   static constexpr auto kDoubted = LosslessVerdict::kUnproved;
   std::vector<crds::NodeTopology> nodes;
   std::vector<formats::SonicConfig> configs;
-  std::vector<Neighbours> seen;  // by leaf
+  std::vector<Neighbours> seen;      // by leaf
+  std::vector<std::string> chassis;  // likewise
 };
 
 TEST_F(CablesTest, AreProvedWhereNobodySaysOtherwise) {
@@ -99,6 +107,41 @@ TEST_F(CablesTest, OnAPortThatCannotBeReadAreNotProvedAndSayWhy) {
   leaf.bare[0].bare = "cannot be read (PORT_QOS_MAP|Ethernet0: pfc_enable \"9\")";
   EXPECT_THAT(Verdicts(), ElementsAre(kDoubted, kProved, kProved, kProved));
   EXPECT_EQ(Why(0), "the switch's port cannot be read (PORT_QOS_MAP|Ethernet0: pfc_enable \"9\")");
+}
+
+// A switch that nobody made a FabricSwitch of has the name of one.
+TEST_F(CablesTest, ThatEndOnAnotherSwitchOfTheNameAreNotJoinedAndSayBothChassis) {
+  chassis = {"0c:42:a1:00:00:01", "0c:42:a1:00:00:02"};
+  See(0, 0, "0C-42-A1-00-00-01");
+  See(1, 0, "04:3f:72:00:00:01");
+  Leaf(1, 0, "etp1").chassis_id = "04:3f:72:00:00:01";  // a port that a host of the FabricSwitch has, too
+  EXPECT_THAT(Verdicts(), ElementsAre(kProved, kProved, kDoubted, kProved)) << Why(0);
+  EXPECT_EQ(Why(2),
+            "gpu-018 mlx5_0:1 sees a switch called leaf-0 with chassis id 04:3f:72:00:00:01, and the "
+            "FabricSwitch of that name has 0c:42:a1:00:00:01");
+  const ComparedCables compared = Compare();
+  EXPECT_EQ(compared.names[2].at, -1);
+  EXPECT_EQ(compared.names[2].twin, 0);
+  EXPECT_EQ(compared.names[2].leaf, "leaf-0");
+  EXPECT_THAT(compared.without, IsEmpty()) << "something was given of that name";
+  const lossless::CableFinding& finding = *WorstOf(compared.comparison.Of(2));
+  EXPECT_EQ(finding.rule, "chassis-differs");
+  EXPECT_EQ(finding.host, "04:3f:72:00:00:01");
+  EXPECT_EQ(finding.leaf, "0c:42:a1:00:00:01");
+}
+
+TEST_F(CablesTest, OfWhichEitherEndSaysNoChassisAreJoinedByTheNameAlone) {
+  See(0, 0, "04:3f:72:00:00:01");
+  EXPECT_THAT(Verdicts(), ElementsAre(kProved, kProved, kProved, kProved)) << "the switch says none";
+  chassis = {"04:3f:72:00:00:01", "04:3f:72:00:00:02"};
+  EXPECT_THAT(Verdicts(), ElementsAre(kProved, kProved, kProved, kProved)) << "the other hosts say none";
+}
+
+TEST_F(CablesTest, OfChassisThatAreNoMacAreHeldAgainstEachOtherAsTheyStand) {
+  chassis = {"leaf-0.rack-1"};
+  See(0, 0, "Leaf-0.rack-1");
+  See(1, 0, "leaf-0.rack-2");
+  EXPECT_THAT(Verdicts(), ElementsAre(kProved, kProved, kDoubted, kProved)) << Why(0);
 }
 
 TEST_F(CablesTest, ThatTwoHostsClaimAreProvedOfNeither) {

@@ -94,6 +94,29 @@ class SwitchLinksTest : public testing::Test {
   std::set<std::size_t> stale;
 };
 
+TEST_F(SwitchLinksTest, ToASwitchThatOnlyHasTheNameOfOneAreNoLinksOfThatOne) {
+  std::vector<KnownSwitch> known = Known();
+  known[0].own_chassis = "0c:42:a1:00:00:01";
+  seen[2]["Ethernet0"].chassis_id = "0C42.A100.0001";
+  ASSERT_THAT(FindSwitchLinks(known), SizeIs(4));
+  EXPECT_EQ(FindSwitchLinks(known)[0].outcome.verdict, LosslessVerdict::kLossless);
+  seen[2]["Ethernet0"].chassis_id = "04:3f:72:00:00:01";
+  for (const SwitchLink& link : FindSwitchLinks(known)) {
+    if (link.lower == "leaf-0" && link.upper == "spine-0") {
+      EXPECT_NE(link.outcome.verdict, LosslessVerdict::kLossless) << "spine-0 sees another leaf-0";
+    }
+  }
+  seen[0].erase("Ethernet0");
+  EXPECT_THAT(FindSwitchLinks(known), SizeIs(3)) << "and nobody else speaks of that cable";
+  // Kept, it is found once the switch says who it is.
+  KeptSwitchLinks kept;
+  known[0].own_chassis.clear();
+  kept.Begin(known);
+  EXPECT_THAT(kept.links(), SizeIs(4));
+  known[0].own_chassis = "0c:42:a1:00:00:01";
+  EXPECT_FALSE(kept.Again(known, {0}).has_value());
+}
+
 TEST_F(SwitchLinksTest, ThatAreKeptAreComparedAgainWhereASwitchSetsItsPortsOtherwise) {
   KeptSwitchLinks kept;
   std::vector<KnownSwitch> known = Known();
