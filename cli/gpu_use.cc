@@ -5,7 +5,6 @@
 #include <bit>
 #include <charconv>
 #include <tuple>
-#include <utility>
 
 #include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
@@ -83,7 +82,7 @@ int GpusWanted(const Json& pod) {
   for (const Json& container : kube::ArrayAt(pod, {"spec", "initContainers"}))
     gpus.AddInit({GpusOf(container)}, kube::StringAt(container, {"restartPolicy"}) == "Always");
   for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) gpus.AddMain({GpusOf(container)});
-  return int(std::min<std::int64_t>(std::move(gpus).Most().count, 1 << 20));
+  return int(std::min<std::int64_t>(gpus.Most().count, 1 << 20));
 }
 
 bool IsLive(const Json& pod) {

@@ -24,10 +24,11 @@ class AtOnce {
     if (sidecar) sidecars_ = std::move(beside);
   }
   void AddMain(const Amount& own) { running_.Add(own); }
-  Amount Most() && {
-    running_.Add(sidecars_);
-    running_.Raise(starting_);
-    return std::move(running_);
+  Amount Most() const {
+    Amount most = running_;
+    most.Add(sidecars_);
+    most.Raise(starting_);
+    return most;
   }
 
  private:

@@ -179,7 +179,9 @@ class Checking {
         "rail-not-offered", seen.facts.where,
         fmt::format("a pod asks for {}, and the RdmaDevicePolicies that have such resources have other rails",
                     fmt::join(others, ", ")),
-        "ask for rails that they have, or add these to `rails` (`kubectl get rdmadevicepolicies -o yaml`)");
+        "ask for rails that they have, or add these to `rails` (`kubectl get rdmadevicepolicies -o yaml`); "
+        "where "
+        "another plugin offers them, --rdma-resource says so");
   }
 
   Seen See(const PodTemplate& from) const {
@@ -205,7 +207,7 @@ class Checking {
         }
       }
     }
-    seen.facts.gpus = std::move(all).Most().count;
+    seen.facts.gpus = all.Most().count;
     seen.facts.rdma.assign(rdma.begin(), rdma.end());
     return seen;
   }

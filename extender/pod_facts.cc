@@ -69,7 +69,7 @@ Amounts Effective(const kube::Json& pod, std::string& problem) {
   }
   for (const kube::Json& container : kube::ArrayAt(pod, {"spec", "containers"}))
     containers.AddMain(ContainerAmounts(container, problem));
-  Amounts all = std::move(containers).Most();
+  Amounts all = containers.Most();
   // What is said of the whole pod goes before what its containers say.
   Read(kube::Find(pod, {"spec", "resources", "requests"}), all, problem);
   Amounts overhead;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
@@ -42,7 +41,7 @@ int GpusOfPod(const dom::element& pod) {
   if (pod["spec"]["containers"].get(containers) == simdjson::SUCCESS) {
     for (const dom::element container : containers) gpus.AddMain({GpusOf(container)});
   }
-  return int(std::min<std::int64_t>(std::move(gpus).Most().count, kMostGpusOfPod));
+  return int(std::min<std::int64_t>(gpus.Most().count, kMostGpusOfPod));
 }
 
 void ReadPodOf(const dom::element& pod, ExtenderArgs& args) {

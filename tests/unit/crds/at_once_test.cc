@@ -16,7 +16,7 @@ std::int64_t Most(const std::vector<Init>& init, const std::vector<std::int64_t>
   AtOnce<CountAtOnce> all;
   for (const Init& one : init) all.AddInit({one.count}, one.sidecar);
   for (const std::int64_t count : main) all.AddMain({count});
-  return std::move(all).Most().count;
+  return all.Most().count;
 }
 
 TEST(AtOnce, IsOfContainersTheirSumAndOfInitContainersTheLargest) {

@@ -200,7 +200,7 @@ TEST(DeviceRollout, AResourceThatTwoEntriesOfAPolicyComeToIsNotOfferedWhereBothH
     EXPECT_EQ(ReasonOf(rollout, "dgx"), "Conflict");
     EXPECT_EQ(rollout.statuses.at("dgx").counts.conflicting, 1);
     EXPECT_THAT(rollout.statuses.at("dgx").problems,
-                Contains(HasSubstr("a: heddle.dev/rail0: heddle.dev/rail")));
+                Contains(HasSubstr("a: heddle.dev/rail0: several entries of one policy come to this name")));
   }
 }
 
@@ -212,8 +212,10 @@ TEST(DeviceRollout, NoOtherResourceGetsTheNicsOfAnAmbiguousOne) {
   EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail0")->ports, IsEmpty());
   EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail0")->reason, HasSubstr("come to this name"));
   EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail1")->ports, IsEmpty());
-  EXPECT_THAT(WishOf(rollout, "a", "heddle.dev/rail1")->reason,
-              HasSubstr("mlx5_1 is in heddle.dev/rail0 and in heddle.dev/rail1"));
+  EXPECT_THAT(
+      WishOf(rollout, "a", "heddle.dev/rail1")->reason,
+      HasSubstr("mlx5_1 is in several resources, and a NIC can be in one: narrow roles or rails of all but "
+                "one of heddle.dev/rail0, heddle.dev/rail1"));
 }
 
 TEST(DeviceRollout, IsReadyOnceAllIsOffered) {
