@@ -134,8 +134,10 @@ void PutGroup(Lines& lines, const Group& group) {
     Because(lines, group, Setting::kWatched, "a port that is paused for ever stops no fabric");
     lines.Set("interface {} qos pfc-watchdog state enable", group.ports);
   }
-  for (const lossless::Gap& gap : group.rendering->gaps)
+  for (const lossless::Gap& gap : group.rendering->gaps) {
+    if (gap.setting == Setting::kBufferBytes) continue;  // by cable-length the switch sizes it itself
     lines.Comment(fmt::format("{}: left as it is: {}", lossless::SettingName(gap.setting), gap.reason));
+  }
 }
 
 // Some things are the whole switch's in NVUE.

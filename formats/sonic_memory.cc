@@ -53,13 +53,16 @@ std::map<std::pair<std::string, int>, std::int64_t> GroupsOf(const Json& root) {
   if (!table.is_object()) return groups;
   for (const auto& [key, row] : table.items()) {
     const auto range = ParseRangeKey(key);
-    const Json& profile =
-        Entry(root, "BUFFER_PROFILE", NameIn("BUFFER_PROFILE", TextOf(Member(row, "profile"))));
+    const std::string name = NameIn("BUFFER_PROFILE", TextOf(Member(row, "profile")));
+    const Json& profile = Entry(root, "BUFFER_PROFILE", name);
     const auto bytes = BytesOf(profile, "size");
     if (!range || !bytes || *bytes == 0 || Member(profile, "xoff").is_null()) continue;
     for (const std::string& port : range->ports) {
       const Json& of_port = Entry(root, "PORT", port);
-      if (!of_port.is_object() || TextOf(Member(of_port, "admin_status")) == "down") continue;
+      // Of a port that is not up (sonic-port.yang: down where nothing is said) SONiC takes back the profiles that it
+      // made itself, and no other (sonic-swss, cfgmgr/buffermgr.cpp, doSpeedUpdateTask).
+      const bool up = TextOf(Member(of_port, "admin_status")) == "up";
+      if (!of_port.is_object() || (!up && name.starts_with("pg_lossless_"))) continue;
       for (int group = range->first; group <= std::min(range->last, lossless::kPriorities - 1); ++group) {
         const auto [at, fresh] = groups.try_emplace({port, group}, *bytes);
         if (!fresh) at->second = std::min(at->second, *bytes);

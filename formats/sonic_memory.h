@@ -52,8 +52,8 @@ struct Memory {
 
 // Nothing where the switch sizes buffers itself, where a size is not said, or where the pools are not as NVIDIA's
 // templates have them (egress_lossless_pool of mode dynamic, and larger than what is ingress): Broadcom's egress pool
-// is no measure of its memory. Ports that are shut down reserve nothing, and a group whose rows do not agree the least
-// of them. Pure, and total.
+// is no measure of its memory. A port that is not up reserves nothing by what SONiC made itself, and a group whose rows
+// do not agree the least of them. Pure, and total.
 std::optional<Memory> MemoryOf(const Json& root);
 
 // What a person should know before a configuration becomes `wanted`; `now`: what it is. Empty where there is room.

@@ -404,6 +404,12 @@ class Patcher {
                 Because(wish, Setting::kCableMetres, "headroom is sized by it"));
   }
 
+  // Then a profile's size is what is its own; else xoff is part of it. A pool of 0 bytes is none.
+  bool SharesHeadroom() const {
+    const std::string shared = TextOf(Member(Entry(live_, "BUFFER_POOL", "ingress_lossless_pool"), "xoff"));
+    return !shared.empty() && shared != "0";
+  }
+
   // Headroom: a profile like that which the port has, with the bytes that are wanted.
   void Groups(const SonicWish& wish) {
     const PortSettings& settings = wish.rendering.settings;
@@ -424,9 +430,9 @@ class Patcher {
       if (*xoff >= wanted) continue;
       Json content = profile;
       content["xoff"] = std::to_string(wanted);
-      // With a shared headroom pool (BUFFER_POOL xoff) a profile's size is what is its own; else xoff is part of it.
       const auto size = Within(std::string_view(TextOf(Member(profile, "size"))), 0, 1 << 30);
-      if (size && *size >= *xoff) content["size"] = std::to_string(*size - *xoff + wanted);
+      if (!SharesHeadroom() && size && *size >= *xoff)
+        content["size"] = std::to_string(*size - *xoff + wanted);
       const std::string name = editor_.Named("BUFFER_PROFILE", fmt::format("heddle_lossless_{}", wanted), "",
                                              content, reason, [](const std::string&) { return true; });
       editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", Reference("BUFFER_PROFILE", name)}}}},
@@ -465,14 +471,14 @@ class Patcher {
           "port's speed and CABLE_LENGTH: render again once it has, else make one by hand",
           wish.port, group, name));
     }
-    const bool shared = !TextOf(Member(pool, "xoff")).empty();
     // The threshold is that of NVIDIA's templates, whose chips alone are known (sonic-buildimage,
     // DEFAULT_LOSSLESS_BUFFER_PARAMETER: default_dynamic_th).
-    const Json content{{"pool", Reference("BUFFER_POOL", name)},
-                       {"xon", std::to_string(headroom->xon_bytes)},
-                       {"xoff", std::to_string(headroom->xoff_bytes)},
-                       {"size", std::to_string(shared ? headroom->xon_bytes : headroom->size_bytes())},
-                       {"dynamic_th", "0"}};
+    const Json content{
+        {"pool", Reference("BUFFER_POOL", name)},
+        {"xon", std::to_string(headroom->xon_bytes)},
+        {"xoff", std::to_string(headroom->xoff_bytes)},
+        {"size", std::to_string(SharesHeadroom() ? headroom->xon_bytes : headroom->size_bytes())},
+        {"dynamic_th", "0"}};
     const std::string profile =
         editor_.Named("BUFFER_PROFILE", fmt::format("heddle_lossless_{}", headroom->xoff_bytes), "", content,
                       reason, [](const std::string&) { return true; });

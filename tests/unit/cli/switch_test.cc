@@ -134,6 +134,7 @@ TEST(SwitchRenderCommand, GivesCumulusLinuxItsOwnValuesAndNotThoseOfSonic) {
   EXPECT_EQ(output.err, "") << "nobody named a chip, and headroom is left to the switch";
   EXPECT_THAT(output.out, HasSubstr("spectrum/v1: NVIDIA Cumulus Linux 5.x"));
   EXPECT_THAT(output.out, Not(HasSubstr("sonic/v1")));
+  EXPECT_THAT(output.out, Not(HasSubstr("how fast the port is"))) << "which NVUE is not told";
   EXPECT_THAT(output.out, HasSubstr("nv set qos pfc-watchdog robustness 3\n"));
   SwitchRenderOptions named = unnamed;
   named.profile = "sonic/v1";

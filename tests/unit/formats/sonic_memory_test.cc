@@ -134,6 +134,13 @@ TEST(SonicMemory, LeavesOutWhatReservesNothing) {
             }),
             "")
       << "a profile without xoff is a lossy one";
+  EXPECT_EQ(SaidOf([&](Json& config) {
+              tight(config);
+              for (int i = 16; i < 32; ++i)
+                config["PORT"]["Ethernet" + std::to_string(4 * i)].erase("admin_status");
+            }),
+            "")
+      << "down where nothing is said";
   EXPECT_EQ(
       SaidOf([&](Json& config) {
         tight(config);
@@ -145,6 +152,20 @@ TEST(SonicMemory, LeavesOutWhatReservesNothing) {
       }),
       "")
       << "of two rows that do not agree the lesser counts";
+}
+
+TEST(SonicMemory, CountsOfPortsThatAreDownWhatSonicDoesNotTakeBack) {
+  const auto down = [](Json& config) {
+    config["BUFFER_POOL"]["ingress_lossless_pool"]["size"] = "7000000";
+    config["BUFFER_PROFILE"]["heddle_lossless_104448"] =
+        config["BUFFER_PROFILE"]["pg_lossless_100000_300m_profile"];
+    for (int i = 16; i < 32; ++i) {
+      const std::string port = "Ethernet" + std::to_string(4 * i);
+      config["PORT"][port]["admin_status"] = "down";
+      config["BUFFER_PG"][port + "|3-4"]["profile"] = "heddle_lossless_104448";
+    }
+  };
+  EXPECT_NE(SaidOf(down), "");
 }
 
 TEST(SonicMemory, SaysNothingOfAChipThatIsNotKnownAndWhereTheSwitchSizesItself) {

@@ -163,6 +163,16 @@ TEST(SonicPatch, SizesHeadroomByAProfileLikeThePorts) {
   EXPECT_EQ(after["BUFFER_POOL"], config["BUFFER_POOL"]) << "pools are all ports'";
   EXPECT_EQ(after["BUFFER_QUEUE"]["Ethernet0|3"]["profile"], "egress_lossless_profile");
   EXPECT_EQ(after["BUFFER_QUEUE"]["Ethernet0|0-2"]["profile"], "q_lossy_profile");
+  const auto size_beside = [&](const char* shared_bytes) {
+    Json sharing = config;
+    sharing["BUFFER_POOL"]["ingress_lossless_pool"]["xoff"] = shared_bytes;
+    const auto text = Patched(sharing.dump(), PatchOf(sharing.dump(), wishes));
+    EXPECT_TRUE(text);
+    const Json shared = Json::parse(text.value_or("{}"));
+    return shared["BUFFER_PROFILE"][shared["BUFFER_PG"]["Ethernet0|3"]["profile"].get<std::string>()]["size"];
+  };
+  EXPECT_EQ(size_beside("4000000"), "60000") << "headroom is shared, and the profile's size its own";
+  EXPECT_EQ(size_beside("0"), profile["size"]);
   EXPECT_EQ(after["BUFFER_QUEUE"]["Ethernet0|4-7"]["profile"], "q_lossy_profile");
   EXPECT_EQ(after["CABLE_LENGTH"]["AZURE"]["Ethernet0"], "40m");
   EXPECT_THAT(PatchOf(*patched, wishes).lines, IsEmpty());
