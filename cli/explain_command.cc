@@ -192,7 +192,8 @@ base::Result<crds::Gang> FindGang(const ExplainTarget& target, const ExplainOpti
       fmt::format("the files hold no gang of {}{}: they hold {}; leave out --topology to ask the cluster, or "
                   "ask `kubectl heddle plan` with the same --topology where such a gang would lie",
                   options.target, options.ns.empty() ? "" : " in namespace " + options.ns,
-                  others.empty()
+                  others.empty() && !gangs.empty() ? "none there, and some in other namespaces"
+                  : others.empty()
                       ? "none at all (`kubectl get nt,fabrics,gangs -A -o json` prints those of a cluster)"
                       : FirstNames(std::vector<std::string>(others.begin(), others.end()))));
 }
@@ -228,7 +229,11 @@ std::vector<Json> PodsOfPlan(const crds::Gang& gang, const std::vector<crds::Nod
 // What cannot be known of a gang in files.
 std::string NoteOfFiles(const ExplainReading& reading, const crds::Gang& gang, bool of_plan) {
   std::string note = "This is of files and no cluster was asked";
-  if (of_plan) note += ": they hold no pods of this gang, and its places are those of its plan";
+  if (of_plan) {
+    note += ": they hold no pods that are known to be of this gang, and its places are those of its plan";
+    if (const int bound = gang.status.progress.bound; bound < gang.spec.pods)
+      note += fmt::format(" ({} of {} pods are bound)", bound, gang.spec.pods);
+  }
   if (LacksRoom(gang) && reading.nodes.empty()) note += "; each node counts as Ready";
   return note;
 }

@@ -63,9 +63,9 @@ void DefineProgram(CLI::App& app, Flags& flags, std::string& output) {
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
   app.add_option("--request-timeout", flags.request_timeout,
                  "Longest wait for an answer of the API server, as 5s or 2m; 0: an hour (default: 20s)");
-  app.add_option(
-      "-n,--namespace", flags.explain.ns,
-      "Namespace (default: the context's; of status, observe and release: all; of record: Heddle's)");
+  app.add_option("-n,--namespace", flags.explain.ns,
+                 "Namespace (default: the context's; of status, observe and release, and with --topology: "
+                 "all; of record: Heddle's)");
   app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
 
   const auto command = [&app](const char* name, const char* about) -> CLI::App& {

@@ -112,7 +112,7 @@ std::vector<Trouble> PortsDown(const FabricReading& files) {
     Trouble trouble{.order = kOfRails, .kind = "Port", .reason = "LinkDown", .what = "link down"};
     trouble.names = {fmt::format("{} {}", row.node, row.nic)};
     trouble.message = row.sentence;
-    trouble.remedy = "the cable or transceiver: kubectl heddle cables --problems";
+    trouble.remedy = "the cable or transceiver: kubectl heddle cables --problems, with the same --topology";
     troubles.push_back(std::move(trouble));
   }
   return troubles;

@@ -52,9 +52,9 @@ const std::string& NameOf(const LldpNeighbour& neighbour) {
   return neighbour.system_name.empty() ? neighbour.chassis_id : neighbour.system_name;
 }
 
-// Ids of two types are of two protocols, and prove nothing.
+// Only MACs tell: ids of two types are of two protocols, and of CDP and LLDP both may be local ones.
 bool IsOther(const LldpNeighbour& a, const LldpNeighbour& b) {
-  return a.chassis_type == b.chassis_type && !a.chassis_id.empty() && !b.chassis_id.empty() &&
+  return a.chassis_type == kMac && b.chassis_type == kMac && !a.chassis_id.empty() && !b.chassis_id.empty() &&
          a.chassis_id != b.chassis_id;
 }
 

@@ -10,6 +10,7 @@
 #include "crds/kept_text.h"
 #include "crds/port_name.h"
 #include "operator/fabric_switches.h"
+#include "switches/chassis.h"
 
 namespace heddle::operators {
 namespace {
@@ -49,7 +50,8 @@ class Links {
           link.leaf = leaf->leaf;
           link.leaf_port = leaf->port;
           switches_.insert(leaf->leaf);
-          for (const Sighting& one : Counted(link.leaf, link.leaf_port)) link.sightings.push_back(one);
+          for (const Sighting& one : Counted(leaf->leaf, leaf->port, leaf->chassis_id))
+            link.sightings.push_back(one);
         }
         links.push_back(links_.size());
         links_.push_back(std::move(link));
@@ -64,13 +66,17 @@ class Links {
   }
 
   // What that switch says of a port, which is joined to a cable by that. It says it as the far end of the link.
-  const std::vector<Sighting>& Counted(const std::string& leaf, const std::string& port) {
+  // `heard`: the chassis id that the other end hears, of a switch that may only have the same name.
+  const std::vector<Sighting>& Counted(const std::string& leaf, const std::string& port,
+                                       const std::string& heard = "") {
     static const std::vector<Sighting> kNothing;
     const auto there = seen_.sightings.find(leaf);
     if (there == seen_.sightings.end()) return kNothing;
     const auto alias = names_.find({leaf, port});
     const auto found = there->second.find(alias == names_.end() ? port : alias->second);
     if (found == there->second.end()) return kNothing;
+    const std::string& own = found->second.chassis_id;
+    if (!heard.empty() && !own.empty() && !switches::IsSameChassis(heard, own)) return kNothing;
     joined_.emplace(leaf, found->first);
     return found->second.sightings;
   }

@@ -86,11 +86,11 @@ std::vector<switches::KnownSwitch> KnownOf(const std::vector<JudgedSwitch>& judg
     switches::KnownSwitch known{one.object->spec.name, one.object->spec.chassis_id, nullptr,
                                 Missing::kUnknown};
     known.tier = int(one.object->spec.role);
+    if (one.answer != nullptr) known.own_chassis = one.answer->chassis_id;  // it stands while nobody can ask
     if (one.usable()) {
       known.config = &one.answer->config->config;
       known.neighbours = one.answer->neighbours.get();
       known.neighbours_stale = SawTooLongAgo(one, now);
-      known.own_chassis = one.answer->chassis_id;
     } else if (one.stale) {
       known.missing = Missing::kStale;
     }

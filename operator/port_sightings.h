@@ -14,6 +14,7 @@ namespace heddle::operators {
 struct SwitchPortSeen {
   std::string alias;  // empty where it has none
   std::vector<topology::Sighting> sightings;
+  std::string chassis_id;  // of the switch, by which it is told from another of its name; empty = not known
   friend bool operator==(const SwitchPortSeen&, const SwitchPortSeen&) = default;
 };
 // By the switch's system name, and the port's own name.

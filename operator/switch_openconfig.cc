@@ -45,7 +45,6 @@ void SwitchWatch::TookLldp(Session& session, const base::Result<std::vector<Noti
   if (any && trees.empty()) return;
   switches::OpenConfigLldp lldp = switches::ReadOpenConfigLldp(trees);
   if (!lldp.system_name.empty()) session.system_name = std::move(lldp.system_name);
-  if (!lldp.chassis_id.empty()) KnowChassis(session, lldp.chassis_id);
   KnowNeighbours(session, std::move(lldp.neighbours));
 }
 

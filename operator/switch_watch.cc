@@ -510,9 +510,11 @@ void SwitchWatch::Publish(Session& session) {
         for (const formats::SonicPort& port : *ports) aliases[port.name] = port.alias;
       }
     }
+    const std::string& declared = session.object.spec.chassis_id;
+    const std::string& chassis = declared.empty() ? session.answer.chassis_id : declared;
     for (const switches::PortSightings& one : session.sightings) {
       if (one.sightings.empty()) continue;  // a note
-      sightings[name][one.port] = {aliases[one.port], one.sightings};
+      sightings[name][one.port] = {aliases[one.port], one.sightings, chassis};
     }
   }
   bool changed = false, seen = false;

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "formats/printable.h"
-#include "switches/chassis.h"
 
 namespace heddle::switches {
 namespace {
@@ -169,8 +168,6 @@ OpenConfigLldp ReadOpenConfigLldp(const std::vector<std::pair<Steps, Json>>& ans
            if (place.above != "lldp") return;
            std::string name = formats::Printable(TextIn(object, "system-name"), kMaxWord);
            if (!name.empty()) lldp.system_name = std::move(name);
-           std::string chassis = formats::Printable(TextIn(object, "chassis-id"), kMaxChassisId);
-           if (!chassis.empty()) lldp.chassis_id = std::move(chassis);
          });
   }
   for (auto& [port, one] : heard) {

@@ -29,8 +29,9 @@ inline constexpr std::string_view kNoPfcPath = "speaks OpenConfig, which has no 
 std::vector<formats::SonicPort> ReadOpenConfigPorts(const std::map<Steps, crds::Json>& answers);
 
 struct OpenConfigLldp {
-  std::string system_name;  // its own; empty = it says none
-  std::string chassis_id;   // likewise
+  // Its own; empty = it says none. Its chassis id is not taken: a Nexus sends another one from each port, so it is not
+  // what hosts hear.
+  std::string system_name;
   Neighbours neighbours;
   friend bool operator==(const OpenConfigLldp&, const OpenConfigLldp&) = default;
 };

@@ -331,7 +331,7 @@ TEST_F(ExplainGangTest, SaysWhatFilesHoldInPlaceOfAGangThatTheyDoNot) {
                                       " in namespace train: they hold gang/llama-1; "));
     EXPECT_THAT(output.err, HasSubstr("leave out --topology to ask the cluster"));
   }
-  EXPECT_THAT(OfFile("gang/llama-1", kOfHeddle, "elsewhere").err, HasSubstr("they hold none at all"));
+  EXPECT_THAT(OfFile("gang/llama-1", kOfHeddle, "elsewhere").err, HasSubstr("they hold none there"));
   crds::Gang twin = NewGang("llama", "RayCluster", 4);
   twin.ns = "dev";
   Put(twin);

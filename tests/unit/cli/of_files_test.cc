@@ -51,7 +51,7 @@ TEST_F(CommandOfFiles, SaysWhatTheySay) {
 TEST_F(CommandOfFiles, LooksAtTheNamespaceThatWasGiven) {
   EXPECT_THAT(Run("status --topology now.json")->out, Not(HasSubstr("0 gangs running, 0 waiting")));
   EXPECT_THAT(Run("status --topology now.json -n elsewhere")->out, HasSubstr("0 gangs running, 0 waiting"));
-  EXPECT_THAT(Run("explain gang/llama --topology now.json -n elsewhere")->err, HasSubstr("hold none at all"));
+  EXPECT_THAT(Run("explain gang/llama --topology now.json -n elsewhere")->err, HasSubstr("hold none there"));
   EXPECT_THAT(Run("explain gang/llama --topology now.json -n train")->err, Not(HasSubstr("hold no gang")));
 }
 

@@ -67,6 +67,7 @@ TEST(Lldp, SaysTheMacOfANeighbourHeardByTwoProtocols) {
     EXPECT_EQ(LeafOf(neighbours), (LeafPort{"tor-1", "Ethernet4", "fc:1"}));
   EXPECT_EQ(LeafOf({cdp}), (LeafPort{"tor-1", "Ethernet4", "tor-1"}));
   EXPECT_EQ(LeafOf({none}), (LeafPort{"tor-1", "Ethernet4", ""}));
+  EXPECT_TRUE(LeafOf({heard("local", "SN123"), cdp}).known()) << "CDP's id is a local one, too";
   EXPECT_EQ(LeafOf({lldp, cdp, heard("mac", "fc:2")}).missing(), Missing::kAmbiguous)
       << "two switches of one name on one cable";
 }

@@ -98,6 +98,17 @@ TEST_F(SuspectsOfTest, JoinsWhatTheHostSaysWithWhatItsSwitchCounts) {
             "mlx5_1:1: 82 link changes in 10 min); drain or reseat it");
 }
 
+TEST_F(SuspectsOfTest, DoesNotBlameACableForWhatAnotherSwitchOfTheNameCounts) {
+  Count("su1-r1", 2, kFlaps);
+  seen.sightings["su1-r1"]["Ethernet8"].chassis_id = "0c:42:a1:00:00:01";
+  Port(2, 1).leaf_port->chassis_id = "04-3f-72-aa-bb-cc";
+  ASSERT_THAT(Suspects(), SizeIs(1));
+  EXPECT_THAT(First(), testing::AllOf(testing::HasSubstr("leaf su1-r1 port"),
+                                      testing::Not(testing::HasSubstr("gpu-002"))));
+  Port(2, 1).leaf_port->chassis_id = "0C-42-A1-00-00-01";
+  EXPECT_THAT(First(), testing::HasSubstr("gpu-002 mlx5_1:1"));
+}
+
 // Or it would be another suspect at each look.
 TEST_F(SuspectsOfTest, OneOfLongNamesIsReadBackFromTheFabricAsItWasNamed) {
   fabric.nodes[2].node.name = std::string(253, 'n');

@@ -116,6 +116,25 @@ TEST_F(SwitchVerdictsTest, WhatASwitchSaidIsNoProofOnceItIsStale) {
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
 }
 
+TEST_F(SwitchVerdictsTest, ACableToAnotherSwitchOfTheNameIsNoneOfItsCablesWhenItIsStaleEither) {
+  auto other = std::make_shared<crds::NodeTopology>(CabledTopology("gpu-017"));
+  for (topology::Nic& nic : other->status.node.nics) {
+    for (topology::NicPort& port : nic.ports) {
+      if (port.leaf_port) port.leaf_port->chassis_id = "04:3f:72:aa:bb:cc";
+    }
+  }
+  nodes = {{"gpu-017", other}};
+  answers["leaf-3"].chassis_id = "0c:42:a1:00:00:01";
+  for (const int seconds_ago : {30, 3 * 60 + 1}) {
+    answers["leaf-3"].read_at = kNow - std::chrono::seconds(seconds_ago);
+    const SwitchVerdicts verdicts = Decide();
+    EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
+    EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared),
+              seconds_ago == 30 ? "NoCables" : "Stale");
+    EXPECT_EQ(verdicts.statuses.at("leaf-3").counts.cables, crds::CableCounts{}) << seconds_ago;
+  }
+}
+
 TEST_F(SwitchVerdictsTest, AnAnswerThatIsNotStaleOutlivesAFailedTry) {
   answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3:8080: nobody listens there"};
   EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kLossless);
