@@ -144,7 +144,7 @@ crds::Json WaitingJson(const Waiting& waiting) {
 namespace {
 
 std::string MissingText(const std::vector<crds::MissingRank>& missing, const Style& style) {
-  Table table({"RANK WITHOUT A POD", "SINCE"});
+  Table table({"RANK WITHOUT A POD THAT MAY START", "SINCE"});
   for (std::size_t i = 0; i < missing.size() && i < kMostNamed; ++i) {
     table.Add({std::to_string(missing[i].rank), base::FormatTime(missing[i].since)});
   }

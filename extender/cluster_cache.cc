@@ -321,11 +321,12 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
   if (old == nullptr && current != nullptr && callbacks_.passed_the_gate && PassedTheGate(*current)) {
     callbacks_.passed_the_gate(current);
   }
-  if (callbacks_.slot_left && LeavesItsSlot(old, current)) {
+  const bool leaves = LeavesItsSlot(old, current);
+  if (leaves && callbacks_.slot_left) {
     const PodFacts left = ReadPod(*old);
     if (left.plan) callbacks_.slot_left(left);
   }
-  if (Holds(old) != Holds(current)) callbacks_.capacity_changed();
+  if (leaves || Holds(old) != Holds(current)) callbacks_.capacity_changed();
 }
 
 // Of what nobody plans by, as a Fabric's status or congestion that begins on all nodes of a job, nothing is left here.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/counted.h"
 #include "crds/gpu_indexes.h"
@@ -135,9 +136,19 @@ std::optional<Action> FollowBinding(const GangInput& input) {
   return UpdateStatus{std::move(status), std::nullopt, true};
 }
 
+// A slot without a pod for five minutes was anybody's: who has a plan for it since keeps it, however young.
+std::optional<std::string> LapsedTrouble(const GangInput& input, const crds::PlacedPod& row) {
+  std::vector<std::string> names;
+  for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key))
+    names.push_back(hold.name);
+  if (names.empty()) return std::nullopt;
+  return "its slot on " + row.node + " was given to " + Names(names) + " after five minutes without a pod";
+}
+
 std::optional<Action> RepairLostRanks(const GangInput& input) {
   const auto rows = Rows(input);
   const RefusedPods refused(input);
+  const std::set<int> lapsed = LapsedRanks(*input.gang, input.now);
   RepairRanks repair;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
@@ -146,6 +157,7 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
     if (rank->facts.waits_for_quota()) continue;
     auto trouble = SlotTrouble(input, rows[i], WasTold(rank->facts, rows[i]));
     if (!trouble) trouble = PodTrouble(input, *rank, rows[i]);
+    if (!trouble && rank->facts.gated && lapsed.contains(int(i))) trouble = LapsedTrouble(input, rows[i]);
     // Its next pod waits at the gate: let go, it would be refused there, too, until the owner gives up.
     if (!trouble && rank->facts.gated) trouble = refused.Trouble(int(i), rows[i].node);
     if (!trouble) continue;

@@ -62,11 +62,13 @@ std::vector<int> IdleRanks(const GangInput& input) {
     if (!rank || rank->facts.waits_for_quota()) continue;
     use(same_size || !WasTold(rank->facts) ? std::int64_t(i) : rank->facts.plan->rank);
   }
-  for (const auto* others : {&members.leaving, &members.unranked}) {
-    for (const Member& member : *others) {
-      if (!same_size && member.facts.live() && WasTold(member.facts)) use(member.facts.plan->rank);
+  const auto use_of = [&use](const std::vector<Member>& others) {
+    for (const Member& member : others) {
+      if (member.facts.live() && WasTold(member.facts)) use(member.facts.plan->rank);
     }
-  }
+  };
+  use_of(members.unranked);  // one of two pods with one rank runs there, whoever of them has the seat
+  if (!same_size) use_of(members.leaving);
   std::vector<int> idle;
   for (std::size_t rank = 0; rank < used.size(); ++rank) {
     if (!used[rank]) idle.push_back(int(rank));

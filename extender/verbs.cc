@@ -31,8 +31,6 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const SlotsLeftByNode kNoneLeft;
-
 // What keeps the pod from a node; empty = nothing. `snapshot`: null = nothing is reserved anywhere.
 std::string WhyNot(const ExtenderArgs& args, std::string_view node, const KeptNodes& kept,
                    const Snapshot* snapshot, const SlotsLeftByNode& left) {
@@ -61,18 +59,23 @@ base::Result<Asked> Read(const std::string& body) {
   return Asked{std::move(apart), *std::move(args)};
 }
 
+// Never null. Before the snapshot is read: see SlotsLeft.
+std::shared_ptr<const SlotsLeftByNode> LeftBy(const Endpoints& endpoints) {
+  static const auto kNone = std::make_shared<const SlotsLeftByNode>();
+  return endpoints.slots_left ? endpoints.slots_left() : kNone;
+}
+
 kube::ServedAnswer AnswerFilter(const std::string& body, const Endpoints& endpoints) {
   auto asked = Read(body);
   if (!asked) return BadBody(asked.error());
   const auto kept = endpoints.kept_nodes();
-  const auto shown = endpoints.slots_left ? endpoints.slots_left() : nullptr;  // before the snapshot
-  const SlotsLeftByNode& left = shown == nullptr ? kNoneLeft : *shown;
+  const auto left = LeftBy(endpoints);
   const auto snapshot = endpoints.snapshot();
   if (asked->apart) {
-    if (PassesEverywhere(asked->args, *kept, snapshot.get(), left)) return Told(ToBody(*asked->apart));
+    if (PassesEverywhere(asked->args, *kept, snapshot.get(), *left)) return Told(ToBody(*asked->apart));
     asked->args.node_names = NamesOf(*asked->apart);
   }
-  return Told(ToBody(Filter(asked->args, *kept, snapshot.get(), left), asked->args));
+  return Told(ToBody(Filter(asked->args, *kept, snapshot.get(), *left), asked->args));
 }
 
 kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints) {
@@ -216,8 +219,9 @@ kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& e
   if (path == "/filter") return AnswerFilter(request.body, endpoints);
   if (path == "/prioritize") return AnswerPrioritize(request.body, endpoints);
   const auto kept = endpoints.kept_nodes();
+  const auto left = LeftBy(endpoints);
   const auto snapshot = endpoints.snapshot();
-  auto answer = Preempt(request.body, endpoints.is_gang_pod, *kept, snapshot.get());
+  auto answer = Preempt(request.body, endpoints.is_gang_pod, *kept, snapshot.get(), *left);
   return answer ? Told(*std::move(answer)) : BadBody(answer.error());
 }
 

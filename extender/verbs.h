@@ -72,7 +72,8 @@ using IsGangPodUid = std::function<bool(const std::string& uid)>;
 // there is no positive evidence against one that is not known.
 [[nodiscard]] base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
                                                 const KeptNodes& kept = {},
-                                                const Snapshot* snapshot = nullptr);
+                                                const Snapshot* snapshot = nullptr,
+                                                const SlotsLeftByNode& left = {});
 
 // Appends it as JSON. A node's name needs no escapes, but what came in is not always a node's name.
 void AppendQuoted(std::string& body, std::string_view name);

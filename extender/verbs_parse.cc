@@ -124,12 +124,14 @@ bool IsOfGang(const dom::element& victim, const IsGangPodUid& is_gang_pod) {
 }
 
 bool MayBeEmptied(const ExtenderArgs& args, std::string_view node, const dom::element& victims,
-                  const IsGangPodUid& is_gang_pod, const KeptNodes& kept, const Snapshot* snapshot) {
+                  const IsGangPodUid& is_gang_pod, const KeptNodes& kept, const Snapshot* snapshot,
+                  const SlotsLeftByNode& left) {
   if (args.of_gang && args.planned_node != node) return false;
   const auto keeper = kept.find(node);
   if (!args.of_gang && keeper != kept.end() && keeper->second > args.priority) return false;
   const bool takes = !args.of_gang && args.gpus > 0 && snapshot != nullptr;
-  if (takes && snapshot->Reservation(node) != nullptr) return false;
+  if (takes && (snapshot->Reservation(node) != nullptr || FindLeft(left, node, *snapshot) != nullptr))
+    return false;
   dom::array pods;
   if (victims["Pods"].get(pods) != simdjson::SUCCESS) return true;
   return std::none_of(pods.begin(), pods.end(),
@@ -162,7 +164,8 @@ base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body) {
 }
 
 base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
-                                  const KeptNodes& kept, const Snapshot* snapshot) {
+                                  const KeptNodes& kept, const Snapshot* snapshot,
+                                  const SlotsLeftByNode& left) {
   dom::element request;
   if (const auto error = ParsedBody(body).get(request); error != simdjson::SUCCESS) {
     return base::Fail(base::Code::kInvalid, simdjson::error_message(error));
@@ -177,7 +180,7 @@ base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_
     dom::object victims;
     if (request[form].get(victims) != simdjson::SUCCESS || answer.back() != '{') continue;
     for (const auto [node, victim] : victims) {
-      if (!MayBeEmptied(args, node, victim, is_gang_pod, kept, snapshot)) continue;
+      if (!MayBeEmptied(args, node, victim, is_gang_pod, kept, snapshot, left)) continue;
       if (answer.back() != '{') answer += ',';
       AppendQuoted(answer, node);
       answer += ':';

@@ -427,6 +427,29 @@ TEST(GangDecision, GivesWayToAnOlderPlanAndToBoundPodsButNotToALaterPlan) {
   scene.Expect<NeedsPlan>();
 }
 
+// Both gangs have begun, and the plan of the one that lost the slot is the older one: that must not win it back.
+TEST(GangDecision, ARankWhoseSlotLapsedDoesNotTakeItFromWhoWasGivenIt) {
+  Scene scene;
+  scene.Planned();
+  scene.ReleaseAndBindBoth();
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  scene.Lose(0);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  scene.pods.push_back(GatedPod(0));
+  scene.snapshot.holds.Set(scene.names[0], {{.gpus = 1,
+                                             .owner_uid = "other",
+                                             .name = "gang train/other",
+                                             .planned_at = kNow + std::chrono::seconds(400),
+                                             .begun = true}});
+  scene.now = kNow + std::chrono::seconds(299);
+  EXPECT_FALSE(std::holds_alternative<RepairRanks>(scene.Next()));
+  scene.now = kNow + std::chrono::seconds(300);
+  const auto repair = scene.Expect<RepairRanks>();
+  EXPECT_THAT(repair.lost, ElementsAre(0));
+  EXPECT_EQ(repair.why, "rank 0: its slot on " + scene.names[0] +
+                            " was given to gang train/other after five minutes without a pod");
+}
+
 // Found by the simulation: rank 1 had succeeded, its slot was given away, and then it came again.
 TEST(GangDecision, ARankThatComesAgainGivesWayToAPodThatWasToldItsSlotAlthoughItsPlanIsOlder) {
   Scene scene;
