@@ -351,6 +351,22 @@ TEST(Preempt, EmptiesNoNodeForALonePodWhereGpusAreReserved) {
       << "a gang's own pod";
 }
 
+TEST(Preempt, EmptiesNoNodeForALonePodWhereASlotWasJustLeft) {
+  const auto snapshot = TwoNodes();
+  snapshot->gangs[{"t", "o"}] = "t/train";
+  const auto& nodes = snapshot->fabrics[0].fabric->nodes;
+  Endpoints endpoints = NoCluster();
+  endpoints.is_gang_pod = [](const std::string&) { return false; };
+  endpoints.snapshot = [snapshot] { return snapshot; };
+  const Json victims = VictimsOf({{nodes[0].node.name, "lone1"}, {nodes[1].node.name, "lone2"}});
+  EXPECT_THAT(Kept(victims, endpoints), testing::SizeIs(2));
+  endpoints.slots_left = [&] {
+    return std::make_shared<const SlotsLeftByNode>(
+        SlotsLeftByNode{{nodes[0].node.name, {{"t/train-0", "t", "o"}}}});
+  };
+  EXPECT_EQ(Kept(victims, endpoints), Names{nodes[1].node.name}) << "filter would refuse it";
+}
+
 TEST(Preempt, KeepsNodesThatOthersLeftForAGangOfHigherPriority) {
   Endpoints endpoints = WithGang();
   endpoints.kept_nodes = [] { return std::make_shared<const KeptNodes>(KeptNodes{{"n3", 100}}); };
