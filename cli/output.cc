@@ -38,9 +38,8 @@ std::string Printed(const crds::Json& json, Format format) {
 }
 
 std::string NoteLines(const std::vector<std::string>& notes) {
-  constexpr std::size_t kMaxNote = 1024;  // what is to be done stands last, and is not to be cut off
   std::string lines;
-  for (const std::string& note : notes) lines += "Note: " + Printable(note, kMaxNote) + "\n";
+  for (const std::string& note : notes) lines += "Note: " + Printable(note) + "\n";
   return lines;
 }
 
