@@ -215,7 +215,7 @@ class FabricSwitchesTest(BedTestCase):
         self.wait_condition("tor-a", "Lossless", "True", "Lossless")
         self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
 
-    def test_a_cable_to_another_switch_of_the_name_is_proved_by_none(self):
+    def test_another_switch_of_the_name_proves_no_cable(self):
         self.be_lossless("tor-a")
         there, heard = self.switches["tor-a"], machines.chassis_id("tor-a")
         self.addCleanup(there.rows, "APPL_DB", {"LLDP_LOC_CHASSIS": {"lldp_loc_chassis_id": heard}})
