@@ -43,6 +43,9 @@ Json LeanTopology(const Json& object) {
   for (const char* field : {"observedAt", "agentVersion"}) {
     if (const Json* value = kube::Find(object, {"status", field})) lean["status"][field] = *value;
   }
+  // Of the conditions, which are half of the object, the one that CheckAgents reads.
+  if (const Json* complete = kube::Condition(object, "DiscoveryComplete"))
+    lean["status"]["conditions"] = Json::array({*complete});
   for (const Json& nic : kube::ArrayAt(object, {"status", "nics"})) {
     const bool roce = kube::StringAt(nic, {"transport"}) == "RoCE";
     if (roce && kube::StringAt(nic, {"role"}) == "compute") lean["status"]["roce"] = true;
@@ -121,7 +124,8 @@ class RdmaOfNodes {
 
   std::set<std::string> roce_nodes_;  // whose compute NICs speak it
   std::set<std::string> resources_;   // of any node's spec.devices
-  std::map<std::pair<std::string, std::string>, bool> told_;  // by node and resource: whether its ports speak RoCE
+  std::map<std::pair<std::string, std::string>, bool>
+      told_;  // by node and resource: whether its ports speak RoCE
 };
 
 // Of a pod with GPUs or with NICs that speak RoCE what is looked at, of any other nothing.

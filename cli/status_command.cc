@@ -43,14 +43,17 @@ Json LeanNode(const Json& object) {
   return lean;
 }
 
-// Of the containers only what they ask for.
+// Of the containers only what they ask for, and whether they are sidecars.
 Json LeanPod(const Json& object) {
   Json lean{{"spec", {{"nodeName", kube::StringAt(object, {"spec", "nodeName"})}}},
             {"status", {{"phase", kube::StringAt(object, {"status", "phase"})}}}};
   for (const char* field : {"containers", "initContainers"}) {
     for (const Json& container : kube::ArrayAt(object, {"spec", field})) {
-      if (const Json* resources = kube::Find(container, {"resources"}))
-        lean["spec"][field].push_back({{"resources", *resources}});
+      const Json* resources = kube::Find(container, {"resources"});
+      if (resources == nullptr) continue;
+      Json one{{"resources", *resources}};
+      if (const Json* restarts = kube::Find(container, {"restartPolicy"})) one["restartPolicy"] = *restarts;
+      lean["spec"][field].push_back(std::move(one));
     }
   }
   return lean;

@@ -63,8 +63,11 @@ Assembler::Reading Assembler::Read(const kube::ObjectPtr& object) {
   reading.contradictions = topology::Check(reading.node);
   reading.congested = std::move(parsed->status.congestion);
   reading.complaints = std::move(parsed->status.conditions);
-  std::erase_if(reading.complaints,
-                [](const crds::Condition& one) { return one.status != crds::ConditionStatus::kFalse; });
+  // Whether a node is ready is not known where its agent could not see its GPUs.
+  std::erase_if(reading.complaints, [](const crds::Condition& one) {
+    const bool unknown = one.type == crds::kReady && one.status == crds::ConditionStatus::kUnknown;
+    return one.status != crds::ConditionStatus::kFalse && !unknown;
+  });
   return reading;
 }
 

@@ -22,8 +22,9 @@ struct Assembly {
   std::map<std::string, std::string> spec_errors;   // by object name: why its spec is not in force
   std::map<std::string, std::string> left_out;      // by node: why its NodeTopology could not be read
   std::map<std::string, std::vector<std::string>> contradictions;  // by node: topology::Check's sentences
-  std::map<std::string, std::vector<crds::Condition>> complaints;  // by node: its conditions that are False
-  CongestedPorts congested;                                        // that agents report
+  std::map<std::string, std::vector<crds::Condition>>
+      complaints;                      // by node: its conditions that are False, and Ready if Unknown
+  CongestedPorts congested;            // that agents report
   std::vector<std::string> reporting;  // nodes whose agents have ever reported, sorted
   friend bool operator==(const Assembly&, const Assembly&) = default;
 

@@ -889,6 +889,21 @@ TEST_F(DoctorStage, FindsWhoWentPastHeddleAndWhoPutAPodOnANodeByHand) {
   EXPECT_THAT(text, Not(HasSubstr("cpu-0")));
 }
 
+TEST_F(DoctorStage, NamesAgentsThatMayNotReadTheirMachine) {
+  crds::NodeTopology node;
+  node.name = "gpu-2";
+  node.status.observed_at = base::WallTime(std::chrono::seconds(1'800'000'000));
+  node.status.hash = "0123456789abcdef";
+  Json object = crds::ToJson(node);
+  object["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "True"}, {"reason", "Ready"}},
+                                                {{"type", "DiscoveryComplete"},
+                                                 {"status", "False"},
+                                                 {"reason", "ProbesFailed"},
+                                                 {"message", "/dev/infiniband/umad0: Permission denied"}}});
+  server.Put(ResourceOf(keys::kNodeTopology), object);
+  EXPECT_THAT(Run().out, HasSubstr("the agent was not permitted to read some of its machine: gpu-2"));
+}
+
 // Nodes whose NICs speak RoCE, InfiniBand and both, told of a resource as the operator makes it of an RdmaDevicePolicy.
 class DoctorOfRdmaPods : public DoctorStage {
  protected:

@@ -291,6 +291,17 @@ TEST_F(StatusTest, CountsGpusThatNobodyCanUse) {
   EXPECT_EQ(totals["nodesOutOfUse"], 1);
 }
 
+TEST_F(StatusTest, CountsTheGpusOfASidecarBesideThoseOfTheOthers) {
+  AddHealthy();
+  AddPod("llama", 0, "node-01", 4);
+  server.Edit(kube::kPods, {"train", "llama-0"}, [](Json& pod) {
+    pod["spec"]["initContainers"] = Json::parse(
+        R"([{"restartPolicy": "Always", "resources": {"limits": {"nvidia.com/gpu": "1"}}},
+            {"resources": {"limits": {"nvidia.com/gpu": "2"}}}])");
+  });
+  EXPECT_EQ(RunJson()["totals"]["gpusBound"], 5);
+}
+
 // "No GPUs" would be a lie that nobody looks after.
 TEST_F(StatusTest, NamesANodeOfWhichNobodyKnowsTheGpus) {
   AddHealthy();
