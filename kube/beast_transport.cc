@@ -20,6 +20,7 @@
 #include "kube/answer_parser.h"
 #include "kube/base64.h"
 #include "kube/name_lookup.h"
+#include "kube/proxy.h"
 #include "kube/server_url.h"
 #include "kube/tls_context.h"
 #include "kube/wire.h"
@@ -212,7 +213,8 @@ class BeastTransport::Impl {
   const BeastOptions options_;
   ServerUrl server_;
   std::optional<ServerUrl> proxy_;
-  std::optional<Error> unusable_;  // why nothing can be asked
+  const std::string way_ = WayTo(config_);  // as errors name it
+  std::optional<Error> unusable_;           // why nothing can be asked
   KeptConnections kept_;
 };
 
@@ -224,9 +226,17 @@ Status BeastTransport::Impl::ReadUrls() {
     return Fail(Code::kInvalid, "the server's URL has a login in it, which belongs to the user");
   }
   if (config_.proxy_url.empty()) return {};
-  ASSIGN_OR_RETURN(proxy_, ParseServerUrl(config_.proxy_url), "proxy-url");
-  if (proxy_->tls) return Fail(Code::kInvalid, "proxy-url: a proxy is spoken to over http:// only");
-  return {};
+  auto proxy = ParseServerUrl(config_.proxy_url);
+  if (proxy && !proxy->tls) {
+    proxy_ = *std::move(proxy);
+    return {};
+  }
+  const bool variable = config_.proxy_from != ClientConfig{}.proxy_from;
+  return Fail(
+      Code::kInvalid,
+      fmt::format("{}: {}; a proxy is spoken to over http:// only, not over https:// or socks5://{}",
+                  config_.proxy_from, proxy ? "it begins with https://" : proxy.error().message,
+                  variable ? "; name the server's host in NO_PROXY where it is reached without" : ""));
 }
 
 Result<std::string> BeastTransport::Impl::Compose(const HttpRequest& request) const {
@@ -260,19 +270,12 @@ Result<std::string> BeastTransport::Impl::Compose(const HttpRequest& request) co
 
 Status BeastTransport::Impl::Open(Connection& connection, const Call& call) const {
   const ServerUrl& first = proxy_ ? *proxy_ : server_;
-  const std::string context = proxy_ ? "proxy " + proxy_->HostAndPort() : std::string();
-  const auto named = [&](Error error) {
-    const bool ours = error.code == Code::kTimeout || error.code == Code::kCancelled || context.empty();
-    return Fail(ours ? std::move(error) : error.In(context));
-  };
-  auto addresses = LookUp(first.host, first.port, call.deadline, call.stop);
-  if (!addresses) return named(addresses.error());
+  ASSIGN_OR_RETURN(const auto addresses, LookUp(first.host, first.port, call.deadline, call.stop));
   connection.wire.WaitUntil(call.deadline);
-  if (const Status connected = connection.wire.Connect(*addresses); !connected)
-    return named(connected.error());
+  TRY(connection.wire.Connect(addresses));
   if (!server_.tls) return {};
   if (proxy_) {
-    if (const Status open = Tunnel(connection, call); !open) return named(open.error());
+    TRY(Tunnel(connection, call));
   }
   return connection.wire.Secure(config_.tls, config_.authenticator.get(), server_.host);
 }
@@ -317,11 +320,11 @@ Result<bool> BeastTransport::Impl::Converse(Connection& connection, Call& call) 
 
 Error BeastTransport::Impl::Told(const Error& error, const Call& call) const {
   if (error.code == Code::kCancelled) return error;
-  if (error.code != Code::kTimeout) return error.In(config_.server);
+  if (error.code != Code::kTimeout) return error.In(way_);
   const bool head = call.answer && call.answer->is_header_done();
   const bool streaming = head && call.answer->streaming();
   return {Code::kTimeout,
-          fmt::format("{}: {} for {} ms", config_.server,
+          fmt::format("{}: {} for {} ms", way_,
                       streaming ? "silence"
                       : head    ? "no complete answer"
                                 : "no answer",

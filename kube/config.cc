@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "kube/credentials.h"
+#include "kube/kubeconfig.h"
+#include "kube/proxy.h"
 
 namespace heddle::kube {
 
@@ -34,9 +36,15 @@ ConfigSources SourcesFromEnvironment(const char* const* environment) {
 
 Result<ClientConfig> LoadConfig(const ConfigSources& sources, const base::FileTree& root,
                                 base::Clock& clock) {
-  const bool named = !sources.kubeconfig_flag.empty() || !sources.kubeconfig_env.empty();
-  if (!named && !sources.service_host.empty()) return InClusterConfig(sources, root, clock);
-  return LoadKubeconfig(sources, root, clock);
+  const bool named = !sources.kubeconfig_flag.empty() || !sources.context.empty();
+  if (named || sources.service_host.empty()) return LoadKubeconfig(sources, root, clock);
+  if (!sources.like_kubectl && sources.kubeconfig_env.empty()) return InClusterConfig(sources, root, clock);
+  KubeconfigReading reading = ReadKubeconfig(sources, root, clock);
+  if (!sources.like_kubectl || reading.chooses) return std::move(reading.config);
+  auto in_cluster = InClusterConfig(sources, root, clock);
+  if (in_cluster) return in_cluster;
+  return Fail(in_cluster.error().code, fmt::format("{}, and in this pod: {}", reading.config.error().message,
+                                                   in_cluster.error().message));
 }
 
 Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::FileTree& root,
@@ -56,7 +64,9 @@ Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::F
   Credentials credentials;
   credentials.token.path = fmt::format("/{}/token", kAccount);
   TRY(credentials.token.Read(root), "read the service account's token");
+  AddImpersonation({sources.as, "", sources.as_groups, {}}, credentials.fixed_headers);
   config.authenticator = std::make_shared<CredentialAuthenticator>(std::move(credentials), root, clock);
+  TakeProxyFromEnvironment(sources.environment, config);
   return config;
 }
 

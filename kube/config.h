@@ -44,9 +44,10 @@ struct TlsSettings {
 };
 
 struct ClientConfig {
-  std::string server;  // "https://10.0.0.1:6443", a path prefix is kept
-  std::string ns;      // the context's namespace, "default" where it names none
-  std::string proxy_url;
+  std::string server;                    // "https://10.0.0.1:6443", a path prefix is kept
+  std::string ns;                        // the context's namespace, "default" where it names none
+  std::string proxy_url;                 // "" = none; may hold a login
+  std::string proxy_from = "proxy-url";  // where that was written: of the kubeconfig, or "HTTPS_PROXY"
   TlsSettings tls;
   std::shared_ptr<Authenticator> authenticator;  // null: anonymous
 };
@@ -57,22 +58,32 @@ struct ConfigSources {
   std::string kubeconfig_env;   // $KUBECONFIG: colon-separated, merged; the first to name a thing wins
   std::string home;             // $HOME, for ~/.kube/config
   std::string working_directory;
-  std::string context;       // "" = current-context
-  std::string service_host;  // $KUBERNETES_SERVICE_HOST
-  std::string service_port;  // $KUBERNETES_SERVICE_PORT
-  // Credential plugins get this environment (NAME=value) plus their own `env` and KUBERNETES_EXEC_INFO.
+  std::string context;  // "" = current-context; else a kubeconfig is asked for it, never the service account
+  std::string as;       // whom to ask as; "" = whom the kubeconfig says, or nobody else
+  std::vector<std::string> as_groups;  // of `as`; none = those of the kubeconfig
+  std::string service_host;            // $KUBERNETES_SERVICE_HOST
+  std::string service_port;            // $KUBERNETES_SERVICE_PORT
+  // For what a person types, which is to ask the cluster that kubectl asks: ~/.kube/config comes before the service
+  // account. A daemon in a pod takes its own account first.
+  bool like_kubectl = false;
+  // NAME=value. May name a proxy (kube/proxy.h); credential plugins get it plus their own `env` and
+  // KUBERNETES_EXEC_INFO.
   std::vector<std::string> environment;
 };
 // Splits a process environment (the third argument of main, or environ).
 ConfigSources SourcesFromEnvironment(const char* const* environment);
 
-// As kubectl and client-go choose: --kubeconfig, then $KUBECONFIG, then the pod's service account, then
-// ~/.kube/config. `root` and `clock` must outlive the config.
+// A daemon's choice, as of controller-runtime (pkg/client/config, loadConfigWithContext): --kubeconfig, then
+// $KUBECONFIG, then the pod's service account, then ~/.kube/config. With like_kubectl as kubectl chooses, which is
+// client-go's DeferredLoadingClientConfig (tools/clientcmd/merged_client_builder.go): --kubeconfig, $KUBECONFIG,
+// ~/.kube/config, and the service account only where these files are not there or name no current-context. Unlike
+// there, a file given by --kubeconfig is never passed over. A context that was named is looked up in a kubeconfig in
+// either case. `root` and `clock` must outlive the config.
 [[nodiscard]] base::Result<ClientConfig> LoadConfig(const ConfigSources& sources, const base::FileTree& root,
                                                     base::Clock& clock);
 
 // kubeconfig v1 only: files and inline data, token, tokenFile, username/password, client certificate, exec,
-// impersonation. auth-provider is refused by name.
+// impersonation. auth-provider is refused by name. kNotFound names every place that was looked at.
 [[nodiscard]] base::Result<ClientConfig> LoadKubeconfig(const ConfigSources& sources,
                                                         const base::FileTree& root, base::Clock& clock);
 

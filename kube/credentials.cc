@@ -15,6 +15,15 @@ constexpr std::chrono::seconds kExpiryMargin{10};
 
 }  // namespace
 
+void AddImpersonation(const Impersonation& as, std::vector<HttpHeader>& headers) {
+  if (as.user.empty()) return;
+  headers.push_back({"Impersonate-User", as.user});
+  if (!as.uid.empty()) headers.push_back({"Impersonate-Uid", as.uid});
+  for (const std::string& group : as.groups) headers.push_back({"Impersonate-Group", group});
+  for (const HttpHeader& extra : as.extra)
+    headers.push_back({"Impersonate-Extra-" + PercentEncode(extra.name), extra.value});
+}
+
 Result<std::string> FileOrText::Read(const base::FileTree& root) const {
   if (path.empty()) return text;
   return root.Read(path.substr(path.find_first_not_of('/')));

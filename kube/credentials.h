@@ -31,6 +31,16 @@ struct Credentials {
   std::optional<ExecSettings> exec;
 };
 
+// Whom a request is made as, in place of who makes it.
+struct Impersonation {
+  std::string user;  // "" = nobody
+  std::string uid;
+  std::vector<std::string> groups;
+  std::vector<HttpHeader> extra;  // key, as it is, and value
+};
+
+void AddImpersonation(const Impersonation& as, std::vector<HttpHeader>& headers);
+
 // Keeps a token from a file for a minute and drops it on a 401, as client-go does; keeps what a credential
 // plugin said until it expires or a 401.
 class CredentialAuthenticator final : public Authenticator {

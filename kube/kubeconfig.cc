@@ -1,3 +1,5 @@
+#include "kube/kubeconfig.h"
+
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -5,9 +7,9 @@
 #include <map>
 
 #include "kube/base64.h"
-#include "kube/config.h"
 #include "kube/credentials.h"
 #include "kube/object.h"
+#include "kube/proxy.h"
 
 namespace heddle::kube {
 namespace {
@@ -123,21 +125,23 @@ Result<FileOrText> FileOrData(const Entry& entry, const char* field) {
   return FileOrText{"", *std::move(text)};
 }
 
-void AddImpersonation(const YAML::Node& user, std::vector<HttpHeader>& headers) {
-  const std::string as = Scalar(user, "as");
-  if (as.empty()) return;
-  headers.push_back({"Impersonate-User", as});
-  if (const std::string uid = Scalar(user, "as-uid"); !uid.empty())
-    headers.push_back({"Impersonate-Uid", uid});
-  for (const YAML::Node& group : Child(user, "as-groups")) {
-    if (group.IsScalar()) headers.push_back({"Impersonate-Group", group.Scalar()});
+// What was asked for by flags wins field by field, as kubectl merges its own (getAuthInfo in client-go's
+// tools/clientcmd/client_config.go).
+Impersonation ImpersonationOf(const YAML::Node& user, const ConfigSources& sources) {
+  Impersonation as{sources.as, Scalar(user, "as-uid"), sources.as_groups, {}};
+  if (as.user.empty()) as.user = Scalar(user, "as");
+  if (as.user.empty()) return as;
+  if (as.groups.empty()) {
+    for (const YAML::Node& group : Child(user, "as-groups")) {
+      if (group.IsScalar()) as.groups.push_back(group.Scalar());
+    }
   }
   for (const auto& extra : Child(user, "as-user-extra")) {
     for (const YAML::Node& value : extra.second) {
-      if (value.IsScalar())
-        headers.push_back({"Impersonate-Extra-" + PercentEncode(extra.first.Scalar()), value.Scalar()});
+      if (value.IsScalar()) as.extra.push_back({extra.first.Scalar(), value.Scalar()});
     }
   }
+  return as;
 }
 
 Result<ExecSettings> ExecFrom(const Entry& user, const ClientConfig& config, const std::string& authority,
@@ -177,7 +181,7 @@ Result<ExecSettings> ExecFrom(const Entry& user, const ClientConfig& config, con
 }
 
 Result<Credentials> CredentialsOf(const Entry& user, const ClientConfig& config, const std::string& authority,
-                                  const std::vector<std::string>& environment) {
+                                  const ConfigSources& sources) {
   Credentials credentials;
   if (Child(user.node, "auth-provider")) {
     return Fail(Code::kInvalid, "auth-provider was removed from Kubernetes in 1.26; use an exec plugin");
@@ -194,9 +198,9 @@ Result<Credentials> CredentialsOf(const Entry& user, const ClientConfig& config,
         {"Authorization", "Basic " + EncodeBase64(name + ":" + Scalar(user.node, "password"))});
     credentials.token = {};
   }
-  AddImpersonation(user.node, credentials.fixed_headers);
+  AddImpersonation(ImpersonationOf(user.node, sources), credentials.fixed_headers);
   if (Child(user.node, "exec")) {
-    ASSIGN_OR_RETURN(credentials.exec, ExecFrom(user, config, authority, environment));
+    ASSIGN_OR_RETURN(credentials.exec, ExecFrom(user, config, authority, sources.environment));
   }
   return credentials;
 }
@@ -265,9 +269,13 @@ Result<ClientConfig> Assemble(const Merged& merged, const ConfigSources& sources
     config.tls.authority = [authority, &root] { return authority.Read(root); };
   }
   const std::string user_name = Scalar(context->node, "user");
-  if (user_name.empty()) return config;
-  ASSIGN_OR_RETURN(const Entry* user, Named(merged, merged.users, user_name, "user"));
-  ASSIGN_OR_RETURN(Credentials credentials, CredentialsOf(*user, config, authority_pem, sources.environment),
+  if (user_name.empty() && sources.as.empty()) return config;
+  const Entry anonymous{YAML::Node(YAML::NodeType::Map), ""};
+  const Entry* user = &anonymous;
+  if (!user_name.empty()) {
+    ASSIGN_OR_RETURN(user, Named(merged, merged.users, user_name, "user"));
+  }
+  ASSIGN_OR_RETURN(Credentials credentials, CredentialsOf(*user, config, authority_pem, sources),
                    fmt::format("user \"{}\"", user_name));
   config.authenticator = std::make_shared<CredentialAuthenticator>(std::move(credentials), root, clock);
   return config;
@@ -275,10 +283,25 @@ Result<ClientConfig> Assemble(const Merged& merged, const ConfigSources& sources
 
 }  // namespace
 
+KubeconfigReading ReadKubeconfig(const ConfigSources& sources, const base::FileTree& root,
+                                 base::Clock& clock) {
+  auto merged = MergeFiles(PathsOf(sources), !sources.kubeconfig_flag.empty(), root);
+  if (!merged) {
+    const bool none = merged.error().code == Code::kNotFound;
+    if (none && !sources.context.empty())
+      return {Fail(merged.error().In(fmt::format("the context \"{}\"", sources.context))), true};
+    return {Fail(merged.error()), !none};
+  }
+  const bool chooses = !sources.context.empty() || !merged->current_context.empty();
+  auto config = Assemble(*merged, sources, root, clock);
+  // Last, since a credential plugin is told of the kubeconfig's own proxy alone.
+  if (config) TakeProxyFromEnvironment(sources.environment, *config);
+  return {std::move(config), chooses};
+}
+
 Result<ClientConfig> LoadKubeconfig(const ConfigSources& sources, const base::FileTree& root,
                                     base::Clock& clock) {
-  ASSIGN_OR_RETURN(const Merged merged, MergeFiles(PathsOf(sources), !sources.kubeconfig_flag.empty(), root));
-  return Assemble(merged, sources, root, clock);
+  return ReadKubeconfig(sources, root, clock).config;
 }
 
 }  // namespace heddle::kube

@@ -441,8 +441,20 @@ TEST_F(BeastTlsTest, SaysThatAProxyMakesNoTunnel) {
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_THAT(response.error().message, HasSubstr("is answered 407"));
+  EXPECT_THAT(response.error().message, HasSubstr(" through proxy " + proxy.url("") + ": "));
   EXPECT_THAT(response.error().message, Not(HasSubstr("s3cret")));
   EXPECT_EQ(server.requests().size(), 0u);
+}
+
+TEST_F(BeastTransportTest, NamesTheProxyThatCannotBeReached) {
+  BeastTransport transport({.server = "http://api.test:8080", .proxy_url = "http://loom:s3cret@127.0.0.1:1"},
+                           clock_);
+  const auto response = transport.Do(Request(), {});
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, Code::kUnavailable);
+  EXPECT_THAT(
+      response.error().message,
+      StartsWith("http://api.test:8080 through proxy http://127.0.0.1:1: cannot connect to 127.0.0.1:1"));
 }
 
 TEST_F(BeastTransportTest, GivesAProxyTheWholeUrlOfAPlainServer) {
@@ -461,7 +473,17 @@ TEST_F(BeastTransportTest, RefusesAProxyThatItCannotSpeakTo) {
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, Code::kInvalid) << url;
     EXPECT_THAT(response.error().message, StartsWith("proxy-url: "));
+    EXPECT_THAT(response.error().message, HasSubstr("over http:// only"));
   }
+  BeastTransport transport({.server = "https://api.test",
+                            .proxy_url = "socks5://loom:s3cret@proxy.test",
+                            .proxy_from = "HTTPS_PROXY"},
+                           clock_);
+  const auto response = transport.Do(Request(), {});
+  ASSERT_FALSE(response);
+  EXPECT_THAT(response.error().message, StartsWith("HTTPS_PROXY: "));
+  EXPECT_THAT(response.error().message, HasSubstr("name the server's host in NO_PROXY"));
+  EXPECT_THAT(response.error().message, Not(HasSubstr("s3cret")));
 }
 
 }  // namespace

@@ -239,6 +239,121 @@ TEST_F(ConfigTest, PrefersAKubeconfigThatWasNamedOverTheServiceAccount) {
             Code::kNotFound);
 }
 
+class InAPod : public ConfigTest {
+ protected:
+  InAPod() {
+    files_.Write(account_ + "token", "pod-token");
+    files_.Write(account_ + "ca.crt", "CA");
+    files_.Write(account_ + "namespace", "pod-namespace");
+  }
+  static ConfigSources Person() {
+    return {.home = "/home/me", .service_host = "10.0.0.1", .service_port = "443", .like_kubectl = true};
+  }
+  // Whom is asked, or why nobody.
+  std::string Asked(const ConfigSources& sources) {
+    const auto config = LoadConfig(sources, files_, clock_);
+    return config ? config->ns : config.error().message;
+  }
+
+  const std::string account_ = "var/run/secrets/kubernetes.io/serviceaccount/";
+};
+
+TEST_F(InAPod, APersonsCommandAsksTheClusterThatKubectlAsks) {
+  EXPECT_EQ(Asked(Person()), "pod-namespace");
+  files_.Write("home/me/.kube/config", File("token: t"));
+  EXPECT_EQ(Asked(Person()), "train");
+  ConfigSources daemon = Person();
+  daemon.like_kubectl = false;
+  EXPECT_EQ(Asked(daemon), "pod-namespace");
+}
+
+TEST_F(InAPod, AKubeconfigThatChoosesNothingLeavesThePodsOwnCluster) {
+  for (const char* text : {"", "apiVersion: v1\nkind: Config\n",
+                           "kind: Config\ncontexts: [{name: main, context: {cluster: c}}]\n"}) {
+    files_.Write("home/me/.kube/config", text);
+    EXPECT_EQ(Asked(Person()), "pod-namespace") << text;
+  }
+  ConfigSources absent = Person();
+  absent.kubeconfig_env = "/nope";
+  EXPECT_EQ(Asked(absent), "pod-namespace");
+}
+
+TEST_F(InAPod, AKubeconfigThatChoosesBadlyIsNotPassedOver) {
+  files_.Write("home/me/.kube/config", "<html>");
+  EXPECT_THAT(Asked(Person()), HasSubstr("is a web page"));
+  files_.Write("home/me/.kube/config",
+               "current-context: gone\ncontexts: [{name: main, context: {cluster: c}}]\n");
+  EXPECT_THAT(Asked(Person()), HasSubstr("has no context \"gone\""));
+  files_.Write("home/me/.kube/config", File("token: t", ", certificate-authority: /absent"));
+  EXPECT_THAT(Asked(Person()), HasSubstr("read the certificate authority")) << "a file in it that is absent";
+  ConfigSources given = Person();
+  given.kubeconfig_flag = "/nope";
+  EXPECT_THAT(Asked(given), HasSubstr("/nope"));
+}
+
+TEST_F(InAPod, AContextIsAlwaysOneOfAKubeconfig) {
+  for (const bool person : {true, false}) {
+    ConfigSources sources = Person();
+    sources.like_kubectl = person;
+    sources.context = "main";
+    files_.Remove("home/me/.kube/config");
+    EXPECT_EQ(Asked(sources), "the context \"main\": no kubeconfig was found at /home/me/.kube/config");
+    files_.Write("home/me/.kube/config", File("token: t"));
+    EXPECT_EQ(Asked(sources), "train");
+    sources.context = "other";
+    EXPECT_THAT(Asked(sources), HasSubstr("has no context \"other\"; it has main"));
+  }
+}
+
+TEST_F(InAPod, BothAccountsCanAskAsAnother) {
+  ConfigSources sources = Person();
+  sources.as = "ada";
+  sources.as_groups = {"dev", "ops"};
+  auto config = LoadConfig(sources, files_, clock_);
+  ASSERT_TRUE(config) << config.error().message;
+  auto headers = *config->authenticator->Headers();
+  EXPECT_EQ(HeaderNamed(headers, "Impersonate-User"), "ada");
+  EXPECT_EQ(HeaderNamed(headers, "Impersonate-Group"), "dev,ops");
+  EXPECT_EQ(HeaderNamed(headers, "Authorization"), "Bearer pod-token");
+  // Field by field over what the kubeconfig says.
+  files_.Write("home/me/.kube/config", File("token: t, as: bob, as-groups: [g1]"));
+  sources.as_groups.clear();
+  config = LoadConfig(sources, files_, clock_);
+  ASSERT_TRUE(config) << config.error().message;
+  headers = *config->authenticator->Headers();
+  EXPECT_EQ(HeaderNamed(headers, "Impersonate-User"), "ada");
+  EXPECT_EQ(HeaderNamed(headers, "Impersonate-Group"), "g1");
+  // And where the context has no user.
+  files_.Write("home/me/.kube/config",
+               "current-context: m\ncontexts: [{name: m, context: {cluster: c}}]\n"
+               "clusters: [{name: c, cluster: {server: 'https://a'}}]\n");
+  config = LoadConfig(sources, files_, clock_);
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_NE(config->authenticator, nullptr);
+  EXPECT_EQ(HeaderNamed(*config->authenticator->Headers(), "Impersonate-User"), "ada");
+}
+
+TEST_F(InAPod, TakesTheEnvironmentsProxyAsGoDoes) {
+  ConfigSources sources = Person();
+  sources.environment = {"HTTPS_PROXY=proxy.test:3128"};
+  EXPECT_EQ(LoadConfig(sources, files_, clock_)->proxy_url, "http://proxy.test:3128");
+  sources.environment.emplace_back("NO_PROXY=10.0.0.0/8");
+  EXPECT_EQ(LoadConfig(sources, files_, clock_)->proxy_url, "");
+}
+
+TEST_F(ConfigTest, TakesTheEnvironmentsProxyWhereTheClusterNamesNone) {
+  const std::vector<std::string> environment{"HTTPS_PROXY=http://env.test:3128"};
+  files_.Write("a", File("token: t"));
+  const auto from_environment =
+      LoadKubeconfig({.kubeconfig_flag = "/a", .environment = environment}, files_, clock_);
+  EXPECT_EQ(from_environment->proxy_url, "http://env.test:3128");
+  EXPECT_EQ(from_environment->proxy_from, "HTTPS_PROXY");
+  files_.Write("a", File("token: t", ", proxy-url: 'http://own.test:1'"));
+  const auto own = LoadKubeconfig({.kubeconfig_flag = "/a", .environment = environment}, files_, clock_);
+  EXPECT_EQ(own->proxy_url, "http://own.test:1");
+  EXPECT_EQ(own->proxy_from, "proxy-url");
+}
+
 TEST(ConfigSources, ComeFromAnEnvironment) {
   const char* environment[] = {"KUBECONFIG=/a:/b",
                                "HOME=/home/me",
