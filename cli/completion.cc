@@ -74,6 +74,8 @@ class Completing {
   void Take(const CLI::Option& option, const std::string& value) {
     if (option.check_name("--kubeconfig")) given_names_.kubeconfig = value;
     if (option.check_name("--context")) given_names_.context = value;
+    if (option.check_name("--as")) given_names_.as = value;
+    if (option.check_name("--as-group")) given_names_.as_groups.push_back(value);
     if (option.check_name("--namespace")) given_names_.ns = value;
     if (option.check_name("--topology")) given_names_.topology.push_back(value);
   }

@@ -34,7 +34,9 @@ struct NamesWanted {
   What what = What::kNodes;
   std::string typed;                    // what each candidate begins with: "gpu-0", "job/ll"
   std::string kubeconfig, context, ns;  // as given so far; empty = as ever
-  std::vector<std::string> topology;    // files in place of the cluster
+  std::string as;                       // whom to ask as
+  std::vector<std::string> as_groups;
+  std::vector<std::string> topology;  // files in place of the cluster
 };
 
 struct Completion {

@@ -59,8 +59,13 @@ void DefineProgram(CLI::App& app, Flags& flags, std::string& output) {
   app.footer(kExamples);
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "Default: $KUBECONFIG, then ~/.kube/config, then the pod's own account");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  app.add_option("--as", flags.as,
+                 "Ask as this user, or as system:serviceaccount:NAMESPACE:NAME, if you may");
+  app.add_option("--as-group", flags.as_groups, "Ask as one of this group, with --as; may be repeated")
+      ->allow_extra_args(false);
   app.add_option("--request-timeout", flags.request_timeout,
                  "Longest wait for an answer of the API server, as 5s or 2m; 0: an hour (default: 20s)");
   app.add_option("-n,--namespace", flags.explain.ns,
@@ -99,6 +104,10 @@ void DefineProgram(CLI::App& app, Flags& flags, std::string& output) {
   DefinePrepare(command("prepare", "Does to a manifest what admission does, where it cannot"), flags.prepare);
   DefineRelease(command("release", "Hand back what Heddle still holds, once it is uninstalled"),
                 flags.release);
+  for (const char* name : {"status", "observe", "release"}) {
+    app.get_subcommand(name)->add_flag("-A,--all-namespaces", flags.all_namespaces,
+                                       "All namespaces, as without -n");
+  }
   command("wait", "").group("");  // of the chart's cli.enabled; nobody is shown it
   DefineCompletion(
       command("completion", "The file that lets kubectl complete these commands; install it as it says"));
@@ -220,6 +229,13 @@ base::Status WordsGoTogether(const Flags& flags) {
   if (!flags.request_timeout.empty()) {
     TRY(ParseRequestTimeout(flags.request_timeout));
   }
+  if (flags.all_namespaces && !flags.explain.ns.empty()) {
+    return base::Fail(base::Code::kInvalid,
+                      "--all-namespaces and --namespace contradict each other: leave one out");
+  }
+  if (!flags.as_groups.empty() && flags.as.empty()) {
+    return base::Fail(base::Code::kInvalid, "--as-group says more of whom --as names: give --as USER too");
+  }
   switch (flags.command) {
     case Command::kExplain:
       return CheckWords(flags.explain);
@@ -238,6 +254,16 @@ base::Status WordsGoTogether(const Flags& flags) {
   }
 }
 
+void WantNames(const NamesWanted& names, Flags& flags) {
+  flags.command = Command::kComplete;
+  flags.names = names;
+  flags.kubeconfig = names.kubeconfig;
+  flags.context = names.context;
+  flags.as = names.as;
+  flags.as_groups = names.as_groups;
+  flags.explain.ns = names.ns;
+}
+
 }  // namespace
 
 CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width) {
@@ -251,11 +277,7 @@ CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width
     if (words.size() > 1 && words.front() == "help") words.erase(words.begin());
     const Completion completion = Complete(app, words);
     if (completion.names) {
-      line.flags.command = Command::kComplete;
-      line.flags.names = *completion.names;
-      line.flags.kubeconfig = completion.names->kubeconfig;
-      line.flags.context = completion.names->context;
-      line.flags.explain.ns = completion.names->ns;
+      WantNames(*completion.names, line.flags);
     } else {
       line.instead = Output{.out = Printed(completion)};
     }

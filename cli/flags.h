@@ -54,9 +54,12 @@ struct Flags {
   Command command = Command::kPlan;
   Format format = Format::kText;
   std::string kubeconfig, context;
-  std::string request_timeout;        // one that ParseRequestTimeout takes, or empty: kRequestPatience
-  std::string node;                   // of topology; empty = all
-  std::vector<std::string> topology;  // of topology and fabric: files in place of a cluster
+  std::string as;                      // whom to ask as; empty = as the kubeconfig says
+  std::vector<std::string> as_groups;  // with `as` only
+  bool all_namespaces = false;         // of commands that look at all anyway; then no namespace is given
+  std::string request_timeout;         // one that ParseRequestTimeout takes, or empty: kRequestPatience
+  std::string node;                    // of topology; empty = all
+  std::vector<std::string> topology;   // of topology and fabric: files in place of a cluster
   ExplainOptions explain;
   PlanOptions plan;
   ImportOptions import;

@@ -36,6 +36,7 @@
 #include "cli/write_path.h"
 #include "kube/api_transport.h"
 #include "kube/config.h"
+#include "kube/proxy.h"
 #include "kube/server_clock.h"
 
 namespace {
@@ -45,6 +46,8 @@ using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc name
 cli::Output Record(kube::Client& client, cli::Flags& flags, const cli::OutputOptions& look) {
   flags.record.kubeconfig = flags.kubeconfig;
   flags.record.context = flags.context;
+  flags.record.as = flags.as;
+  flags.record.as_groups = flags.as_groups;
   flags.record.to_terminal = isatty(STDOUT_FILENO) != 0;
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
@@ -60,6 +63,9 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
+  sources.as = flags.as;
+  sources.as_groups = flags.as_groups;
+  sources.like_kubectl = true;
   auto config = kube::LoadConfig(sources, root, clock);
   const bool completes = flags.command == cli::Command::kComplete;
   if (!config) return completes ? cli::CompleteWithoutNames() : cli::NoCluster(sources, config.error());
@@ -68,7 +74,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
   flags.check.ns = flags.bench.ns = flags.names.ns = flags.explain.ns;
   flags.release.ns = flags.status.ns = flags.observed.ns;
-  std::string server = config->server;
+  std::string server = kube::WayTo(*config);
   const auto wire = kube::MakeApiTransport(*std::move(config), clock);
   cli::SayingTransport saying(*wire, clock, std::move(server), completes ? nullptr : cli::SayOnTerminal());
   kube::ServerClock server_clock(clock);  // what is old is old by the cluster's time

@@ -99,6 +99,8 @@ std::vector<std::string> ExecOf(const Json& pod, const RecordOptions& options) {
   std::vector<std::string> words;
   if (!options.kubeconfig.empty()) words.insert(words.end(), {"--kubeconfig", options.kubeconfig});
   if (!options.context.empty()) words.insert(words.end(), {"--context", options.context});
+  if (!options.as.empty()) words.insert(words.end(), {"--as", options.as});
+  for (const std::string& group : options.as_groups) words.insert(words.end(), {"--as-group", group});
   words.insert(words.end(), {"-n", kube::Namespace(pod), "exec", kube::Name(pod), "-c",
                              std::string(kContainer), "--", "heddle-nodeagent", "--node=" + options.node});
   for (std::string& place : PlacesOf(pod)) words.push_back(std::move(place));

@@ -2,6 +2,7 @@
 
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "cli/kubectl.h"
 #include "cli/output.h"
@@ -14,7 +15,9 @@ struct RecordOptions {
   std::string ns;  // where Heddle is; empty = heddle-system, or else wherever its agents are
   bool scrub = false;
   std::string kubeconfig, context;  // as they were given to us, for kubectl
-  bool to_terminal = false;         // whether standard output is one
+  std::string as;                   // likewise
+  std::vector<std::string> as_groups;
+  bool to_terminal = false;  // whether standard output is one
 };
 
 // Has the agent on a node record its machine (`heddle-nodeagent record -` in its pod, by `kubectl exec`) and leaves the

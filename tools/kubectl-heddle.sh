@@ -52,6 +52,10 @@ while [ "$count" -gt 0 ]; do
       before=$word
       continue
       ;;
+    *,--as | *,--as=* | *,--as-group | *,--as-group=*)
+      refuse "${word%%=*} asks with your own rights, and the pod answers as the account heddle-cli: run the program itself \
+(docs/installing.md)"
+      ;;
     -n,* | --namespace,* | -o,* | --output,* | --topology,* | --request-timeout,* | *,-*) ;;
     *)
       command=${command:-$word}

@@ -66,6 +66,9 @@ TEST(Completion, LeavesNamesToTheClusterThatTheOptionsBeforeThemName) {
   EXPECT_EQ(owners.ns, "train");
   EXPECT_EQ(owners.context, "berlin");
   EXPECT_EQ(owners.kubeconfig, "k.yaml");
+  const NamesWanted as = Wanted({"--as", "ada", "explain", "--as-group=dev", "--as-group", "ops", "job/ll"});
+  EXPECT_EQ(as.as, "ada");
+  EXPECT_EQ(as.as_groups, (std::vector<std::string>{"dev", "ops"}));
   EXPECT_EQ(Wanted({"bench", "gang/"}).what, NamesWanted::What::kOwners);
   for (const char* command : {"topology", "cables", "record"}) {
     EXPECT_EQ(Wanted({command, "gpu-"}).what, NamesWanted::What::kNodes) << command;
@@ -142,6 +145,9 @@ TEST_F(CompletedNames, AreThoseOfGangsInFilesAndOfWhatMadeThem) {
 TEST(Completion, OffersTheOptionsOfTheCommandAndOfAll) {
   EXPECT_THAT(Tab({"plan", "--gl"}), StartsWith("--global-batch\t"));
   EXPECT_THAT(Tab({"plan", "--name"}), StartsWith("--namespace\t"));
+  EXPECT_THAT(Tab({"status", "--as"}), AllOf(StartsWith("--as\t"), HasSubstr("--as-group\t")));
+  EXPECT_THAT(Tab({"status", "--all-"}), StartsWith("--all-namespaces\t"));
+  EXPECT_EQ(Tab({"explain", "--all-"}), ":4\n");
   EXPECT_EQ(Tab({"explain", "--gl"}), ":4\n");
   EXPECT_THAT(Tab({"fabric", "import", "--"}), AllOf(HasSubstr("--link-gbps\t"), HasSubstr("--output\t")));
   EXPECT_THAT(Tab({"fabric", "--to"}), StartsWith("--topology\t"));

@@ -345,6 +345,33 @@ TEST(Flags, SayWhichVersionThisIs) {
   EXPECT_THAT(ErrorOf({"version", "-o", "xml"}), HasSubstr("write table, json or yaml"));
 }
 
+TEST(Flags, TakeAllNamespacesWhereAllAreLookedAtAnyway) {
+  for (const std::vector<const char*>& words : std::vector<std::vector<const char*>>{
+           {"status", "-A"}, {"observe", "--all-namespaces"}, {"release", "--all", "-A"}}) {
+    const CommandLine line = Read(words);
+    ASSERT_FALSE(line.instead) << line.instead->err;
+    EXPECT_TRUE(line.flags.all_namespaces);
+    EXPECT_EQ(line.flags.explain.ns, "");
+  }
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"status", "-A", "-n", "train"},
+                                             {"-n", "train", "observe", "-A"},
+                                             {"release", "--all", "-A", "-n", "a"}})
+    EXPECT_THAT(ErrorOf(words), HasSubstr("--all-namespaces and --namespace contradict each other"));
+  EXPECT_THAT(ErrorOf({"explain", "job/a", "-A"}), HasSubstr("no option -A of `explain`"));
+}
+
+TEST(Flags, SayWhomToAskAs) {
+  const CommandLine line = Read({"status", "--as", "ada", "--as-group=dev", "--as-group", "ops"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.as, "ada");
+  EXPECT_THAT(line.flags.as_groups, ElementsAre("dev", "ops"));
+  // One value each: what stands behind it is the command.
+  EXPECT_EQ(Read({"--as", "ada", "--as-group", "dev", "doctor"}).flags.command, Command::kDoctor);
+  EXPECT_THAT(ErrorOf({"status", "--as-group", "dev"}), HasSubstr("give --as USER too"));
+  EXPECT_THAT(ErrorOf({"status", "--as"}), HasSubstr("--as needs a value"));
+}
+
 // The command lines under "Examples:", without what is said of them and without what the shell does with them.
 std::vector<std::string> ExamplesOf(const std::string& help) {
   std::vector<std::string> examples;

@@ -31,6 +31,19 @@ TEST(NoCluster, NamesWhatWasTried) {
             "Error: no kubeconfig was found at /nope; mend $KUBECONFIG, or give --kubeconfig FILE\n");
 }
 
+TEST(NoCluster, NamesTheContextThatWasAskedForAndThePodsAccount) {
+  EXPECT_EQ(
+      Said({.home = "/home/me", .context = "prod", .service_host = "10.0.0.1", .service_port = "443"}),
+      "Error: the context \"prod\": no kubeconfig was found at /home/me/.kube/config; give --kubeconfig "
+      "FILE\n");
+  const std::string pod =
+      Said({.home = "/home/me", .service_host = "10.0.0.1", .service_port = "443", .like_kubectl = true});
+  EXPECT_TRUE(
+      pod.starts_with("Error: no kubeconfig was found at /home/me/.kube/config, and in this pod: read the "
+                      "service account's CA: "))
+      << pod;
+}
+
 TEST(NoCluster, AdvisesNobodyToGiveWhatWasGiven) {
   const std::string file = Said({.kubeconfig_flag = "/nope"});
   EXPECT_NE(file.find("/nope"), std::string::npos) << file;

@@ -67,6 +67,14 @@ TEST_F(RecordCommand, RunsTheAgentInItsPod) {
   EXPECT_EQ(arguments_.back(), "-");
 }
 
+TEST_F(RecordCommand, LetsKubectlAskAsTheSameUser) {
+  AddAgent("heddle-nodeagent-a", "gpu-016");
+  EXPECT_EQ(Run({.node = "gpu-016", .as = "ada", .as_groups = {"dev", "ops"}}).exit_code, Output::kOk);
+  ASSERT_GE(arguments_.size(), 7u);
+  EXPECT_THAT(std::vector<std::string>(arguments_.begin(), arguments_.begin() + 7),
+              ElementsAre("--as", "ada", "--as-group", "dev", "--as-group", "ops", "-n"));
+}
+
 TEST_F(RecordCommand, FindsAgentsOfAnotherNamespace) {
   AddAgent("heddle-nodeagent-a", "gpu-016", "Running", "fabric");
   EXPECT_EQ(Run({.node = "gpu-016"}).exit_code, Output::kOk);

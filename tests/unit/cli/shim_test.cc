@@ -85,6 +85,16 @@ TEST_F(Shim, KeepsKubectlsOwnWordsForIt) {
   EXPECT_EQ(Run("status --kubeconfig /a/k").out, "[--kubeconfig][/a/k]" + Exec("[status]"));
 }
 
+TEST_F(Shim, LetsNobodyBelieveThatThePodAsksAsAnother) {
+  for (const char* words : {"status --as ada", "--as=ada status", "status --as-group dev"}) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.exit_code, 2) << words;
+    EXPECT_EQ(ran.out, "") << words;
+    EXPECT_NE(ran.err.find("the pod answers as the account heddle-cli"), std::string::npos) << ran.err;
+  }
+  EXPECT_EQ(Run("status -A").out, Exec("[status][-A]"));
+}
+
 TEST_F(Shim, AsksInYourNamespace) {
   EXPECT_EQ(Run("explain job/llama").out, Exec("[explain][job/llama][-n][team]"));
   EXPECT_EQ(Run("explain job/llama -n other").out, Exec("[explain][job/llama][-n][other]"));
