@@ -62,11 +62,6 @@ GidType ParseGidType(std::string_view text) {
   return text == "IB/RoCE v1" ? GidType::kIbOrRoce1 : GidType::kUnknown;
 }
 
-// An IPv4 address inside a GID: 0000:0000:0000:0000:0000:ffff:0a01:0203.
-bool HoldsIpv4(std::string_view gid) {
-  return gid.starts_with("0000:0000:0000:0000:0000:ffff:");
-}
-
 // Reading an entry that is not used is an error, and an address that goes leaves a hole. A new one gets the lowest
 // free entry, so many holes in a row are the table's end: of hundreds of ports nobody reads all 256 entries each.
 std::vector<Gid> ReadGids(const base::FileTree& files, const std::string& port) {
@@ -79,8 +74,9 @@ std::vector<Gid> ReadGids(const base::FileTree& files, const std::string& port) 
       continue;
     }
     holes = 0;
+    const std::string gid = Line(files, fmt::format("{}/gids/{}", port, index));
     gids.push_back({index, ParseGidType(Line(files, fmt::format("{}/gid_attrs/types/{}", port, index))),
-                    std::move(netdev), HoldsIpv4(Line(files, fmt::format("{}/gids/{}", port, index)))});
+                    std::move(netdev), HoldsIpv4(gid), HoldsNoAddress(gid)});
   }
   return gids;
 }
@@ -229,11 +225,22 @@ class Cards {
 
 }  // namespace
 
+bool HoldsIpv4(std::string_view gid) {
+  return gid.starts_with("0000:0000:0000:0000:0000:ffff:");
+}
+
+bool HoldsNoAddress(std::string_view gid) {
+  const bool link_local =
+      gid.starts_with("fe8") || gid.starts_with("fe9") || gid.starts_with("fea") || gid.starts_with("feb");
+  return link_local || gid.find_first_not_of("0:") == std::string_view::npos;
+}
+
 const Gid* RoceGid(const RdmaPort& port, std::string_view netdev) {
+  const auto worth = [](const Gid& gid) { return gid.ipv4 ? 2 : gid.unnumbered ? 0 : 1; };
   const Gid* best = nullptr;
   for (const Gid& gid : port.gids) {
     if (gid.type != GidType::kRoce2 || gid.netdev != netdev) continue;
-    if (best == nullptr || (gid.ipv4 && !best->ipv4)) best = &gid;
+    if (best == nullptr || worth(gid) > worth(*best)) best = &gid;
   }
   return best;
 }

@@ -21,7 +21,8 @@ struct Gid {
   int index = 0;
   GidType type = GidType::kUnknown;
   std::string netdev;
-  bool ipv4 = false;  // it holds an IPv4 address
+  bool ipv4 = false;        // it holds an IPv4 address
+  bool unnumbered = false;  // HoldsNoAddress
   friend bool operator==(const Gid&, const Gid&) = default;
 };
 
@@ -90,8 +91,14 @@ class RdmaProbe {
   UncabledPorts named_;
 };
 
-// The GID that RoCE traffic over `netdev` should use, as NCCL chooses: the first of RoCE v2, one with an IPv4
-// address before others. Null: the table has none.
+// Of a GID as sysfs writes it ("0000:0000:0000:0000:0000:ffff:0a01:0203"): whether it holds an IPv4 address.
+bool HoldsIpv4(std::string_view gid);
+// Whether it holds no address that somebody gave: a link-local one (fe80::/10), which each interface makes for itself,
+// or zeros. Unique local addresses (fd00::/8) are given.
+bool HoldsNoAddress(std::string_view gid);
+
+// The GID that RoCE traffic over `netdev` should use, as NCCL chooses (src/transport/net_ib/connect.cc, 2.30): the
+// first of RoCE v2, one with an IPv4 address before others, and a link-local one last. Null: the table has none.
 const Gid* RoceGid(const RdmaPort& port, std::string_view netdev);
 
 // "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)" rounded down. 0 where it is no rate.

@@ -216,6 +216,30 @@ TEST(RdmaProbe, ChoosesTheGidThatRoceTrafficCanUse) {
   EXPECT_EQ(RoceGid(read, "eth2"), nullptr);
 }
 
+TEST(RdmaProbe, ChoosesAGlobalIpv6AddressBeforeALinkLocalOne) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_0", "Ethernet");
+  PutGid(files, 1, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "RoCE v2", "eth1");
+  PutGid(files, 2, "fe80:0000:0000:0000:0e42:a1ff:feda:09b7", "RoCE v2", "eth2");
+  PutGid(files, 3, "fd00:0000:0000:0000:0000:0000:0000:0001", "RoCE v2", "eth1");
+  PutGid(files, 5, "fd00:0000:0000:0000:0000:0000:0000:0002", "RoCE v2", "eth1");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  const RdmaPort& port = readings.devices.at(0).ports.at(0);
+  ASSERT_NE(RoceGid(port, "eth1"), nullptr);
+  EXPECT_EQ(RoceGid(port, "eth1")->index, 3);
+  ASSERT_NE(RoceGid(port, "eth2"), nullptr);
+  EXPECT_TRUE(RoceGid(port, "eth2")->unnumbered);
+}
+
+TEST(RdmaProbe, ALinkLocalGidAndAnEmptyOneHoldNoAddress) {
+  EXPECT_TRUE(HoldsNoAddress("fe80:0000:0000:0000:0e42:a1ff:feda:09b6"));
+  EXPECT_TRUE(HoldsNoAddress("febf:0000:0000:0000:0000:0000:0000:0001"));
+  EXPECT_TRUE(HoldsNoAddress("0000:0000:0000:0000:0000:0000:0000:0000"));
+  EXPECT_FALSE(HoldsNoAddress("fec0:0000:0000:0000:0000:0000:0000:0001"));
+  EXPECT_FALSE(HoldsNoAddress("fd00:0000:0000:0000:0000:0000:0000:0001"));
+  EXPECT_FALSE(HoldsNoAddress("0000:0000:0000:0000:0000:ffff:0a01:0203"));
+}
+
 TEST(RdmaProbe, FindsTheGidBehindAnyNumberOfHoles) {
   test::MemoryFileTree files;
   PutRdma(files, "mlx5_0", "Ethernet");
