@@ -19,7 +19,7 @@ using topology::NicPort;
 using topology::Transport;
 
 constexpr std::size_t kMaxValue = 1023;  // src/misc/param.cc
-constexpr std::size_t kMaxDevices = 32;  // MAX_IB_DEVS of net_ib/common.h
+constexpr std::size_t kMaxEntries = 32;  // MAX_IB_DEVS of net_ib/common.h
 
 struct Port {
   const Nic* nic = nullptr;
@@ -56,17 +56,24 @@ std::vector<Port> VerbsPorts(const topology::Node& node, std::vector<std::string
   return ports;
 }
 
-std::string HcaList(const std::vector<Port>& ports, bool rails) {
+// Entries of the list: each port, and after it the same port of its virtual functions.
+std::vector<std::string> HcaEntries(const std::vector<Port>& ports, const NcclFacts& facts, bool rails) {
   const bool planes =
       std::any_of(ports.begin(), ports.end(), [](const Port& port) { return port.port->plane != 0; });
-  std::string list;
+  std::vector<std::string> entries;
   for (const Port& port : ports) {
-    list += (list.empty() ? "=" : ",") + port.Name();
-    if (!rails || !port.nic->rail) continue;
-    list += fmt::format(":{}", *port.nic->rail);
-    if (planes) list += fmt::format(":{}", port.port->plane);
+    std::string place;
+    if (rails && port.nic->rail) {
+      place = fmt::format(":{}", *port.nic->rail);
+      if (planes) place += fmt::format(":{}", port.port->plane);
+    }
+    entries.push_back(port.Name() + place);
+    const auto functions = facts.functions.find(port.nic->name);
+    if (functions == facts.functions.end()) continue;
+    for (const std::string& function : functions->second)
+      entries.push_back(fmt::format("{}:{}{}", function, port.port->number, place));
   }
-  return list;
+  return entries;
 }
 
 class Lines {
@@ -79,18 +86,40 @@ class Lines {
   std::string text_;
 };
 
-void SetHcas(const std::vector<Port>& ports, Lines& lines, std::vector<std::string>& notes) {
-  std::set<std::string> devices;
-  for (const Port& port : ports) devices.insert(port.nic->name);
-  std::string list = HcaList(ports, true);
-  if (list.size() > kMaxValue) list = HcaList(ports, false);
-  if (devices.size() > kMaxDevices || list.size() > kMaxValue) {
-    notes.push_back(
-        fmt::format("NCCL_IB_HCA is left out: NCCL takes {} devices and {} bytes, and there are {} and {}",
-                    kMaxDevices, kMaxValue, devices.size(), list.size()));
+// Why there can be no list of virtual functions too; empty = there can.
+std::string WhyHidden(const std::vector<Port>& ports, const NcclFacts& facts) {
+  std::set<std::string> nics;
+  for (const Port& port : ports) {
+    if (facts.hidden_functions.contains(port.nic->name)) nics.insert(port.nic->name);
+  }
+  if (nics.empty()) return {};
+  const std::string others = nics.size() == 1 ? "" : fmt::format(", as has {} more", nics.size() - 1);
+  return fmt::format(
+      "{} has virtual functions whose RDMA devices are not seen on the host{}, and a list "
+      "without them would keep pods that hold them from RDMA",
+      *nics.begin(), others);
+}
+
+void SetHcas(const std::vector<Port>& ports, const NcclFacts& facts, Lines& lines,
+             std::vector<std::string>& notes) {
+  const std::vector<std::string> entries = HcaEntries(ports, facts, true);
+  std::string list = fmt::format("={}", fmt::join(entries, ","));
+  if (list.size() > kMaxValue) list = fmt::format("={}", fmt::join(HcaEntries(ports, facts, false), ","));
+  std::string why = WhyHidden(ports, facts);
+  if (why.empty() && (entries.size() > kMaxEntries || list.size() > kMaxValue)) {
+    why = fmt::format("NCCL takes {} ports and {} bytes, and there are {} and {}", kMaxEntries, kMaxValue,
+                      entries.size(), list.size());
+    if (entries.size() > ports.size())
+      why += fmt::format(", {} of them virtual functions'", entries.size() - ports.size());
+  }
+  if (!why.empty()) {
+    notes.push_back("NCCL_IB_HCA is left out: " + why);
+    lines.Say(notes.back() + ".");
     return;
   }
   lines.Say("The NICs of this node that serve its GPUs, each as device:port:rail[:plane].");
+  if (entries.size() > ports.size())
+    lines.Say("After each its virtual functions: a pod can open those only that it was given.");
   lines.Set("NCCL_IB_HCA", list);
 }
 
@@ -124,20 +153,30 @@ void SetCrossNic(const std::vector<Port>& ports, Lines& lines) {
 
 void SetRoce(const std::vector<Port>& ports, const NcclFacts& facts, Lines& lines,
              std::vector<std::string>& notes) {
-  std::vector<std::string> with, without;
+  std::vector<std::string> ipv4, not_ipv4, ipv6, unnumbered;
   for (const Port& port : ports) {
     if (!port.port->gid_index) continue;
-    auto& list = facts.without_ipv4.contains({port.nic->name, port.port->number}) ? without : with;
-    list.push_back(port.Name());
+    const std::pair<std::string, int> key{port.nic->name, port.port->number};
+    const bool has_none = facts.unnumbered.contains(key), has_ipv6 = facts.without_ipv4.contains(key);
+    (has_none || has_ipv6 ? not_ipv4 : ipv4).push_back(port.Name());
+    if (has_none || has_ipv6) (has_none ? unnumbered : ipv6).push_back(port.Name());
   }
   lines.Say("The GID by what it is and not by its index, which differs between network namespaces.");
   lines.Set("NCCL_IB_ROCE_VERSION_NUM", "2");
-  if (with.empty() && without.empty()) return;
-  lines.Set("NCCL_IB_ADDR_FAMILY", with.empty() ? "AF_INET6" : "AF_INET");
-  if (!with.empty() && !without.empty()) {
-    notes.push_back(fmt::format("{} have no IPv4 address and {} have one: NCCL is told to look for IPv4",
-                                fmt::join(without, ", "), fmt::join(with, ", ")));
+  if (ipv4.empty() && ipv6.empty()) {
+    if (!unnumbered.empty())
+      lines.Say(
+          "NCCL_IB_ADDR_FAMILY is left out: the ports have only link-local addresses on the host, which do "
+          "not tell the family of those that pods get. NCCL looks for IPv4 by itself.");
+    return;
   }
+  lines.Set("NCCL_IB_ADDR_FAMILY", ipv4.empty() ? "AF_INET6" : "AF_INET");
+  const auto& others = ipv4.empty() ? unnumbered : not_ipv4;
+  if (others.empty()) return;
+  const std::string_view family = ipv4.empty() ? "IPv6" : "IPv4";
+  notes.push_back(fmt::format("{} have no {}{} address and {} have one: NCCL is told to look for {}",
+                              fmt::join(others, ", "), ipv4.empty() ? "global " : "", family,
+                              fmt::join(ipv4.empty() ? ipv6 : ipv4, ", "), family));
 }
 
 // How a policy marks data, as two numbers of NCCL.
@@ -293,10 +332,10 @@ void SetInfiniBand(const InfiniBandVariable& variable, const std::vector<Port>& 
       first = port.Name();
       policy = wish->policies.front();
     } else if (*common != *value) {
-      const std::string why =
-          fmt::format("{} is left out: {} should have {} and {} {}, and NCCL has one for all; make infiniBand "
-                      "of the LosslessPolicies of this node agree",
-                      variable.name, first, *common, port.Name(), *value);
+      const std::string why = fmt::format(
+          "{} is left out: {} should have {} and {} {}, and NCCL has one for all; make infiniBand "
+          "of the LosslessPolicies of this node agree",
+          variable.name, first, *common, port.Name(), *value);
       lines.Say(why + ".");
       notes.push_back(why);
       return;
@@ -304,10 +343,12 @@ void SetInfiniBand(const InfiniBandVariable& variable, const std::vector<Port>& 
   }
   if (!common) return;
   if (!silent.empty())
-    notes.push_back(fmt::format("{} of LosslessPolicy {} is used on {}, too, of which no LosslessPolicy says it",
-                                variable.name, policy, fmt::join(silent, ", ")));
-  lines.Say(fmt::format("What LosslessPolicy {} says of InfiniBand: {}. The subnet manager must be set up for it.",
-                        policy, variable.about));
+    notes.push_back(
+        fmt::format("{} of LosslessPolicy {} is used on {}, too, of which no LosslessPolicy says it",
+                    variable.name, policy, fmt::join(silent, ", ")));
+  lines.Say(
+      fmt::format("What LosslessPolicy {} says of InfiniBand: {}. The subnet manager must be set up for it.",
+                  policy, variable.about));
   lines.Set(variable.name, std::to_string(*common));
 }
 
@@ -320,7 +361,7 @@ NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts) {
   lines.Say("A variable that is set in the pod or in its image wins over the line here.");
   const std::vector<Port> ports = VerbsPorts(node, conf.notes);
   if (!ports.empty()) {
-    SetHcas(ports, lines, conf.notes);
+    SetHcas(ports, facts, lines, conf.notes);
     SetCrossNic(ports, lines);
     if (ports.front().nic->transport == Transport::kRoce) {
       SetRoce(ports, facts, lines, conf.notes);

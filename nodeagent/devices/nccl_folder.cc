@@ -26,13 +26,16 @@ base::Status Unwritable(const std::string& path, int error) {
                     fmt::format("{} cannot be written: {}", path, std::strerror(error)));
 }
 
-bool Holds(const std::string& path, const std::string& content) {
+std::optional<std::string> Content(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
-  return file && std::string(std::istreambuf_iterator<char>(file), {}) == content;
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 base::Status Replace(const std::string& path, const std::string& content) {
-  if (Holds(path, content)) return {};
+  if (Content(path) == content) return {};
   const std::string half = path + std::string(kHalf);
   const int file = ::open(half.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file < 0) return Unwritable(half, errno);
@@ -72,9 +75,8 @@ base::Status NcclFolder::Write(const NcclFiles& files) const {
   return {};
 }
 
-bool NcclFolder::written() const {
-  std::error_code error;
-  return fs::is_regular_file(fmt::format("{}/{}", folder_, kNcclConf), error);
+std::optional<std::string> NcclFolder::conf() const {
+  return Content(fmt::format("{}/{}", folder_, kNcclConf));
 }
 
 }  // namespace heddle::nodeagent

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -25,8 +26,8 @@ class NcclFolder {
   // Writes what differs from what lies there, and sweeps what an agent that was killed left half-written.
   // kUnavailable: the file that cannot be written, and why.
   [[nodiscard]] base::Status Write(const NcclFiles& files) const;
-  // Whether an agent has written them before.
-  bool written() const;
+  // nccl.conf as an agent has written it before; nothing = none has.
+  std::optional<std::string> conf() const;
   const std::string& path() const { return folder_; }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "crds/keys.h"
 #include "crds/rdma_pod.h"
+#include "formats/printable.h"
 #include "nodeagent/devices/nccl_conf.h"
 #include "nodeagent/grants/grant_watch.h"
 
@@ -22,6 +23,13 @@ bool Marks(const std::vector<crds::LosslessWish>& wishes) {
   return std::any_of(wishes.begin(), wishes.end(), [](const crds::LosslessWish& wish) {
     return wish.settings && wish.settings->traffic_class;
   });
+}
+
+// A comment of nccl.conf and no file of its own, so that a rename replaces both at once.
+std::string BootLine(const base::FileTree& files) {
+  const auto boot = base::ReadTrimmed(files, "proc/sys/kernel/random/boot_id");
+  if (!boot || boot->empty()) return {};
+  return fmt::format("# Written in boot {}.\n", formats::Printable(*boot, 64));
 }
 
 // That the kubelet did not say for whom it asks, and whom it was taken to mean, or that it was nobody.
@@ -51,6 +59,7 @@ NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::
       clock_(clock),
       options_(std::move(options)),
       folder_(options_.state),
+      boot_line_(BootLine(files)),
       on_news_(std::move(on_news)),
       plugins_(
           clock, random,
@@ -73,7 +82,7 @@ NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::
   facts_.folder = options_.infiniband;
   facts_.nccl.over_etc = options_.nccl_over_etc;
   // What an agent before this one wrote is good until this one has looked, which may take a driver's minute.
-  if (folder_.written()) facts_.nccl.folder = folder_.path();
+  if (NcclKept()) facts_.nccl.folder = folder_.path();
   Offer();
 }
 
@@ -200,20 +209,28 @@ std::vector<std::string> NodeDevices::Holders(const std::string& port) const {
   return {pods.begin(), pods.end()};
 }
 
+bool NodeDevices::NcclKept() const {
+  const std::optional<std::string> conf = folder_.conf();
+  return conf && conf->find(boot_line_) != std::string::npos;
+}
+
 void NodeDevices::WriteNccl() {
   if (!seen_) return;
   NcclFacts known;
   if (lossless_) known.lossless = *lossless_;
   known.reports = read_;
   known.without_ipv4 = device_files_.without_ipv4;
+  known.unnumbered = device_files_.unnumbered;
+  known.functions = device_files_.functions;
+  known.hidden_functions = device_files_.hidden_functions;
   if (!seen_->nccl_topology.empty()) known.topology_file = fmt::format("{}/{}", kNcclFolder, kNcclTopology);
   NcclConf conf = NcclConfOf(seen_->node, known);
   facts_.nccl.efa = conf.efa;
   // What an agent before this one proved of the ports is better than what this one does not know yet.
   const bool proved = lossless_ && (read_ || !Marks(*lossless_));
-  if (!proved && !nccl_written_ && folder_.written()) return;
+  if (!proved && !nccl_written_ && NcclKept()) return;
   nccl_notes_ = std::move(conf.notes);
-  NcclFiles files{std::move(conf.text), seen_->nccl_topology};
+  NcclFiles files{std::move(conf.text) + boot_line_, seen_->nccl_topology};
   if (nccl_written_ == files) return;
   // A full disk is tried again with each look: the files that lie there are older, and good enough to run with.
   const base::Status written = folder_.Write(files);

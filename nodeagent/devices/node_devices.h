@@ -91,7 +91,10 @@ class NodeDevices {
   void Compare(
       const GrantReadings& readings);  // under the lock: what is offered with what the kubelet can give
   void WriteNccl();                    // under the lock
-  void Publish();                      // under the lock
+  // Whether the NCCL files were written by an agent before this one, and in this run of the machine: after a reboot
+  // drivers are back at their defaults, and what was proved of the ports is of before.
+  bool NcclKept() const;
+  void Publish();  // under the lock
   // Under the lock: the published report of an offer that is still to be heard of; null = there is none.
   const crds::DeviceReport* Before(const nodeagent::Offer& offer) const;
   crds::DeviceReport ReportOfElsewhere(const nodeagent::Offer& offer) const;  // under the lock
@@ -104,6 +107,7 @@ class NodeDevices {
   base::Clock& clock_;
   const NodeDevicesOptions options_;
   const NcclFolder folder_;
+  const std::string boot_line_;  // of nccl.conf: in which run of the machine it was written; empty = not told
   const std::function<void(const DeviceNews&)> on_news_;
 
   std::mutex asking_;  // guards the kubelet, which is asked by one at a time

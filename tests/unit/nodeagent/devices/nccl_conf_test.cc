@@ -159,6 +159,79 @@ TEST(NcclConf, RoceIsFoundByVersionAndFamilyAndNeverByIndex) {
   EXPECT_THAT(mixed.notes, ElementsAre(HasSubstr("mlx5_1:1 have no IPv4 address")));
 }
 
+// As where pods get addresses from Multus: AF_INET6 would keep NCCL at entry 0 of the GIDs, which is of RoCE v1.
+TEST(NcclConf, LinkLocalAddressesTellNoFamily) {
+  NcclFacts facts;
+  facts.unnumbered = {{"mlx5_0", 1}, {"mlx5_1", 1}};
+  const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+  EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_ADDR_FAMILY"));
+  EXPECT_EQ(AsNcclReads(conf.text).at("NCCL_IB_ROCE_VERSION_NUM"), "2");
+  EXPECT_THAT(conf.text, HasSubstr("# NCCL_IB_ADDR_FAMILY is left out: the ports have only link-local"));
+  EXPECT_THAT(conf.notes, IsEmpty()) << "it is usual";
+  facts.unnumbered = {{"mlx5_1", 1}};
+  const NcclConf beside_ipv4 = NcclConfOf(RoceNode(2), facts);
+  EXPECT_EQ(AsNcclReads(beside_ipv4.text).at("NCCL_IB_ADDR_FAMILY"), "AF_INET");
+  EXPECT_THAT(beside_ipv4.notes,
+              ElementsAre("mlx5_1:1 have no IPv4 address and mlx5_0:1 have one: NCCL is told "
+                          "to look for IPv4"));
+  facts.without_ipv4 = {{"mlx5_0", 1}};
+  const NcclConf beside_ipv6 = NcclConfOf(RoceNode(2), facts);
+  EXPECT_EQ(AsNcclReads(beside_ipv6.text).at("NCCL_IB_ADDR_FAMILY"), "AF_INET6");
+  EXPECT_THAT(beside_ipv6.notes,
+              ElementsAre("mlx5_1:1 have no global IPv6 address and mlx5_0:1 have one: NCCL is "
+                          "told to look for IPv6"));
+}
+
+TEST(NcclConf, VirtualFunctionsAreOnTheRailAndPlaneOfTheirPhysicalOne) {
+  NcclFacts facts;
+  facts.functions = {{"mlx5_0", {"mlx5_2", "mlx5_3"}}, {"mlx5_9", {"mlx5_10"}}};
+  const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+  EXPECT_EQ(AsNcclReads(conf.text).at("NCCL_IB_HCA"), "=mlx5_0:1:0,mlx5_2:1:0,mlx5_3:1:0,mlx5_1:1:1");
+  EXPECT_THAT(conf.notes, IsEmpty());
+  ExpectGolden("roce-functions", conf.text);
+  topology::Node planes = RoceNode(1);
+  planes.nics[0].ports.push_back(planes.nics[0].ports[0]);
+  planes.nics[0].ports[1].number = 2;
+  planes.nics[0].ports[1].plane = 1;
+  EXPECT_EQ(AsNcclReads(NcclConfOf(planes, facts).text).at("NCCL_IB_HCA"),
+            "=mlx5_0:1:0:0,mlx5_2:1:0:0,mlx5_3:1:0:0,mlx5_0:2:0:1,mlx5_2:2:0:1,mlx5_3:2:0:1");
+}
+
+// The pod that has one would find no device on an exact list, and go through TCP.
+TEST(NcclConf, WithoutTheNamesOfAllVirtualFunctionsThereIsNoList) {
+  NcclFacts facts;
+  facts.functions = {{"mlx5_0", {"mlx5_2"}}};
+  facts.hidden_functions = {"mlx5_1", "mlx5_9"};
+  const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+  EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_HCA"));
+  EXPECT_TRUE(AsNcclReads(conf.text).contains("NCCL_CROSS_NIC"));
+  EXPECT_THAT(
+      conf.notes,
+      ElementsAre("NCCL_IB_HCA is left out: mlx5_1 has virtual functions whose RDMA devices are not seen on "
+                  "the host, and a list without them would keep pods that hold them from RDMA"));
+  EXPECT_THAT(conf.text, HasSubstr("# " + conf.notes[0] + ".\n"));
+  facts.hidden_functions = {"mlx5_0", "mlx5_1"};
+  EXPECT_THAT(NcclConfOf(RoceNode(2), facts).notes,
+              ElementsAre(HasSubstr("on the host, as has 1 more, and")));
+  facts.hidden_functions = {"mlx5_9"};  // no NIC of GPUs
+  EXPECT_TRUE(AsNcclReads(NcclConfOf(RoceNode(2), facts).text).contains("NCCL_IB_HCA"));
+}
+
+TEST(NcclConf, MoreVirtualFunctionsThanNcclTakesAreLeftToNccl) {
+  NcclFacts facts;
+  for (int nic = 0; nic < 8; ++nic) {
+    for (int function = 0; function < 3; ++function)
+      facts.functions[fmt::format("mlx5_{}", nic)].push_back(fmt::format("mlx5_{}", 8 + 3 * nic + function));
+  }
+  EXPECT_TRUE(AsNcclReads(NcclConfOf(RoceNode(8), facts).text).contains("NCCL_IB_HCA")) << "32 fit";
+  facts.functions["mlx5_7"].push_back("mlx5_32");
+  const NcclConf conf = NcclConfOf(RoceNode(8), facts);
+  EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_HCA"));
+  EXPECT_THAT(conf.notes, ElementsAre(testing::ContainsRegex(
+                              "NCCL takes 32 ports and 1023 bytes, and there are 33 and [0-9]+, 25 of them "
+                              "virtual functions'")));
+}
+
 TEST(NcclConf, MarksAsThePolicySaysWhoeverSetThePorts) {
   NcclFacts facts;
   facts.topology_file = "/etc/heddle/nccl/topology.xml";
@@ -316,9 +389,10 @@ TEST(NcclConf, TwoServiceLevelsOfOneNodeAreNoneAndTheRestIsWritten) {
   const auto variables = AsNcclReads(conf.text);
   EXPECT_FALSE(variables.contains("NCCL_IB_SL"));
   EXPECT_EQ(variables.at("NCCL_IB_ADAPTIVE_ROUTING"), "0");
-  EXPECT_THAT(conf.notes, ElementsAre("NCCL_IB_SL is left out: mlx5_0:1 should have 1 and mlx5_1:1 2, and NCCL "
-                                      "has one for all; make infiniBand of the LosslessPolicies of this node "
-                                      "agree"));
+  EXPECT_THAT(conf.notes,
+              ElementsAre("NCCL_IB_SL is left out: mlx5_0:1 should have 1 and mlx5_1:1 2, and NCCL "
+                          "has one for all; make infiniBand of the LosslessPolicies of this node "
+                          "agree"));
   EXPECT_THAT(conf.text, HasSubstr("# " + conf.notes[0] + ".\n"));
 }
 
@@ -342,7 +416,16 @@ TEST(NcclConf, OfTwoLinkTypesTheMoreFrequentIsUsed) {
 TEST(NcclConf, MoreThanNcclTakesIsLeftToNccl) {
   const NcclConf conf = NcclConfOf(RoceNode(33), {});
   EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_HCA"));
-  EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("NCCL takes 32 devices")));
+  EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("NCCL takes 32 ports")));
+  EXPECT_THAT(conf.text, HasSubstr("# " + conf.notes[0] + ".\n"));
+  topology::Node two_ports = RoceNode(17);  // of what NCCL calls a device, these are 34
+  for (Nic& nic : two_ports.nics) {
+    nic.ports.push_back(nic.ports[0]);
+    nic.ports[1].number = 2;
+  }
+  EXPECT_FALSE(AsNcclReads(NcclConfOf(two_ports, {}).text).contains("NCCL_IB_HCA"));
+  two_ports.nics.pop_back();
+  EXPECT_TRUE(AsNcclReads(NcclConfOf(two_ports, {}).text).contains("NCCL_IB_HCA"));
   topology::Node long_names = RoceNode(32);
   for (Nic& nic : long_names.nics) nic.name = "rocep123s0f0np0_" + std::string(9, 'x') + nic.name;
   const auto variables = AsNcclReads(NcclConfOf(long_names, {}).text);
@@ -379,12 +462,33 @@ TEST(DeviceFiles, AreReadAndNamesThatAreNoneAreNot) {
   files.Write("sys/class/misc/rdma_cm/dev", "10:58\n");
   files.Write("sys/class/infiniband/mlx5_0/ports/1/gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
   files.Write("sys/class/infiniband/mlx5_1/ports/1/gids/3", "fd00:0000:0000:0000:0000:0000:0000:0001\n");
+  files.Write("sys/class/infiniband/mlx5_2/ports/1/gids/3", "fe80:0000:0000:0000:0e42:a1ff:feda:09b6\n");
   const DeviceFiles found = ReadDeviceFiles(files, RoceNode(3));
   EXPECT_THAT(found.verbs, ElementsAre(std::pair<const std::string, std::string>("mlx5_0", "uverbs0"),
                                        std::pair<const std::string, std::string>("mlx5_1", "uverbs11")));
   EXPECT_TRUE(found.rdma_cm);
   EXPECT_THAT(found.without_ipv4, ElementsAre(std::pair<std::string, int>("mlx5_1", 1)));
+  EXPECT_THAT(found.unnumbered, ElementsAre(std::pair<std::string, int>("mlx5_2", 1)));
   EXPECT_FALSE(ReadDeviceFiles(test::MemoryFileTree(), RoceNode(1)).rdma_cm);
+}
+
+TEST(DeviceFiles, HaveTheVirtualFunctionsOfTheNicsThatNcclDrives) {
+  test::MemoryFileTree files;
+  const std::string pci = "sys/bus/pci/devices/";
+  files.Link(pci + "0000:18:00.0/virtfn0", "../0000:18:00.2");
+  files.MakeFolder(pci + "0000:18:00.2/infiniband/mlx5_3");
+  files.Link(pci + "0000:29:00.0/virtfn0", "../0000:29:00.2");
+  files.Link(pci + "0000:29:00.2/driver", "../../../bus/pci/drivers/mlx5_core");
+  topology::Node node = RoceNode(2);
+  node.nics[0].pci = "0000:18:00.0";
+  node.nics[1].pci = "0000:29:00.0";
+  const DeviceFiles found = ReadDeviceFiles(files, node);
+  using Functions = std::pair<const std::string, std::vector<std::string>>;
+  EXPECT_THAT(found.functions, ElementsAre(Functions("mlx5_0", {"mlx5_3"})));
+  EXPECT_THAT(found.hidden_functions, ElementsAre("mlx5_1"));
+  for (Nic& nic : node.nics) nic.role = topology::NicRole::kStorage;
+  EXPECT_THAT(ReadDeviceFiles(files, node).functions, IsEmpty());
+  EXPECT_THAT(ReadDeviceFiles(files, node).hidden_functions, IsEmpty());
 }
 
 }  // namespace

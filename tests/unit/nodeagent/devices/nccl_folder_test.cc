@@ -29,9 +29,9 @@ ino_t InodeOf(const std::string& path) {
 TEST(NcclFolder, HoldsTheFilesAndReplacesOnlyWhatDiffers) {
   const test::TemporaryFolder state;
   const NcclFolder folder(state.path());
-  EXPECT_FALSE(folder.written());
+  EXPECT_EQ(folder.conf(), std::nullopt);
   ASSERT_TRUE(folder.Write({"A=1\n", "<system/>"}));
-  EXPECT_TRUE(folder.written());
+  EXPECT_EQ(folder.conf(), "A=1\n");
   const std::string conf = folder.path() + "/nccl.conf", topology = folder.path() + "/topology.xml";
   EXPECT_EQ(Read(conf), "A=1\n");
   EXPECT_EQ(Read(topology), "<system/>");

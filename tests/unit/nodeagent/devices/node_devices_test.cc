@@ -1,7 +1,9 @@
 #include "nodeagent/devices/node_devices.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -20,6 +22,7 @@ using testing::IsEmpty;
 
 constexpr const char* kFabric = "heddle.dev/fabric";
 constexpr const char* kResource = "heddle.dev/nic";
+constexpr const char* kBootId = "proc/sys/kernel/random/boot_id";
 
 // What the kubelet says of who holds what.
 class Holders final : public GrantSource {
@@ -210,6 +213,53 @@ TEST_F(NodeDevicesTest, AnAgentThatStartsAgainOffersFabricBeforeItHasLooked) {
   ASSERT_TRUE(kubelet_.WaitForGone(kFabric));
   Start();
   EXPECT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+}
+
+// Drivers are back at their defaults then: what was proved of the ports is of before.
+TEST_F(NodeDevicesTest, AfterARebootTheFilesOfBeforeAreNeitherOfferedNorKept) {
+  files_.Write(kBootId, "boot-1\n");
+  for (topology::Nic& nic : seen_.node.nics) {
+    if (nic.transport == topology::Transport::kInfiniBand) nic.transport = topology::Transport::kRoce;
+  }
+  crds::LosslessWish wish;
+  wish.policies = {"roce"};
+  for (const std::string& nic : nics_) wish.ports.push_back(nic + ":1");
+  wish.settings.emplace().traffic_class = 106;
+  crds::LosslessReport report;
+  report.ports = wish.ports;
+  report.policy = "roce";
+  report.state = crds::LosslessState::kCompliant;
+  NodeDevices& before = Start();
+  before.Wish({}, {wish});
+  before.Look(seen_);
+  before.Read({report});
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+  EXPECT_THAT(Conf(), testing::EndsWith("# Written in boot boot-1.\n"));
+  ASSERT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+  Stop();
+  ASSERT_TRUE(kubelet_.WaitForGone(kFabric));
+  const int registrations = kubelet_.registrations(kFabric);
+  files_.Write(kBootId, "boot-2\n");
+  NodeDevices& after = Start();
+  after.Wish({}, {wish});
+  EXPECT_EQ(kubelet_.registrations(kFabric), registrations) << "nothing of this boot is written";
+  after.Look(seen_);
+  EXPECT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+  EXPECT_THAT(Conf(), testing::Not(HasSubstr("NCCL_IB_TC=")));
+  EXPECT_THAT(Conf(), testing::EndsWith("# Written in boot boot-2.\n"));
+  after.Read({report});
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+}
+
+TEST_F(NodeDevicesTest, VirtualFunctionsOfANicAreInTheFileOnceTheyAreThere) {
+  const auto compute = std::find_if(seen_.node.nics.begin(), seen_.node.nics.end(),
+                                    [this](const auto& nic) { return nic.name == nics_[0]; });
+  const std::string pci = "sys/bus/pci/devices/";
+  files_.Link(pci + compute->pci + "/virtfn0", "../0000:f0:00.2");
+  files_.MakeFolder(pci + "0000:f0:00.2/infiniband/mlx5_90");
+  NodeDevices& devices = Start();
+  devices.Look(seen_);
+  EXPECT_THAT(Conf(), HasSubstr(fmt::format(",mlx5_90:1:{}", compute->rail.value_or(-1))));
 }
 
 TEST_F(NodeDevicesTest, OffersWhatTheSpecWantsAndReportsIt) {
