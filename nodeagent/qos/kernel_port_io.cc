@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <limits>
 #include <utility>
 
 #include "formats/printable.h"
@@ -13,6 +14,7 @@
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/likely_writer.h"
 #include "nodeagent/qos/link_evidence.h"
+#include "nodeagent/qos/port_functions.h"
 #include "nodeagent/qos/rdma_cm_tos.h"
 
 namespace heddle::nodeagent {
@@ -336,11 +338,34 @@ base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting
 }
 
 base::Result<int> KernelPortIo::UserQueuePairs(const QosPort& port) {
-  return sources_.queue_pairs->CountUsers(port.rdma_device);
+  PortFunctions functions = FunctionsOf(sources_.files->files(), port.pci_address);
+  functions.rdma_devices.push_back(port.rdma_device);
+  std::optional<base::Error> unknown;
+  int users = 0;
+  for (const std::string& device : functions.rdma_devices) {
+    const auto counted = sources_.queue_pairs->CountUsers(device);
+    if (counted) users += std::min(*counted, std::numeric_limits<int>::max() - users);
+    if (!counted && !unknown) unknown = counted.error();
+  }
+  // Whoever is seen using it is enough to leave it alone, whatever else is not seen.
+  if (users > 0) return users;
+  if (unknown) return base::Fail(*unknown);
+  if (!functions.unseen.empty()) return base::Fail(Code::kForbidden, functions.unseen);
+  return 0;
 }
 
 std::vector<std::string> KernelPortIo::QueuePairHolders(const QosPort& port) {
-  return sources_.queue_pairs->Holders(port.rdma_device);
+  PortFunctions functions = FunctionsOf(sources_.files->files(), port.pci_address);
+  functions.rdma_devices.push_back(port.rdma_device);
+  std::vector<std::string> holders;
+  for (const std::string& device : functions.rdma_devices) {
+    std::vector<std::string> some = sources_.queue_pairs->Holders(device);
+    holders.insert(holders.end(), some.begin(), some.end());
+  }
+  // One program may have both.
+  std::sort(holders.begin(), holders.end());
+  holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+  return holders;
 }
 
 base::Result<LinkEvidence> KernelPortIo::Link(const QosPort& port) {

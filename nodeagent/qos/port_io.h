@@ -66,7 +66,9 @@ class PortIo {
                                                const lossless::PortSettings& before) = 0;
   // Makes connections by rdma_cm RoCE v1 again: writing tos makes them v2, and writing that back leaves them so.
   [[nodiscard]] virtual base::Status WriteRoce1(const QosPort& port) = 0;
-  // Queue pairs on this device that processes hold (rdma netlink); the kernel's own are not counted.
+  // Whether processes use this port: what QueuePairs::CountUsers says of its RDMA device (rdma netlink) and of those
+  // of its virtual and scalable functions, in sum; 0: nobody does. Fails where that cannot be told of any of them and
+  // none of the others is used. The kernel's own are not counted.
   [[nodiscard]] virtual base::Result<int> UserQueuePairs(const QosPort& port) = 0;
   // The processes that hold them, for people: "python3 (pid 4711)"; sorted. Empty: nobody does, or this process is
   // shown none of them, as in a PID namespace of its own.

@@ -143,14 +143,25 @@ class FakePause final : public GlobalPauseDevice {
   std::optional<lossless::GlobalPause>& value_;
 };
 
+// Users by RDMA device. Of one that is not there nobody can say.
+using Users = std::map<std::string, int>;
 class FakeQueuePairs final : public QueuePairs {
  public:
+  explicit FakeQueuePairs(const Users& users) : users_(users) {}
   base::Result<int> CountUsers(const std::string& rdma_device) override {
-    return rdma_device == "mlx5_0" ? 2 : 0;
+    const auto found = users_.find(rdma_device);
+    if (found == users_.end())
+      return base::Fail(Code::kUnavailable, rdma_device + ": there is no such RDMA device");
+    return found->second;
   }
   std::vector<std::string> Holders(const std::string& rdma_device) override {
-    return rdma_device == "mlx5_0" ? std::vector<std::string>{"nccl (pid 7)"} : std::vector<std::string>();
+    const auto found = users_.find(rdma_device);
+    if (found == users_.end() || found->second == 0) return {};
+    return {"nccl (pid 7)", "user of " + rdma_device};
   }
+
+ private:
+  const Users& users_;
 };
 
 class FakeStatistics final : public EthtoolSource {
@@ -188,7 +199,7 @@ class Ports : public testing::Test {
     sources.files = std::make_unique<SettingFiles>(folder_.path());
     sources.dcb = std::make_unique<FakeDcb>(driver_);
     sources.watchdog = std::make_unique<FakeWatchdog>(driver_, watchdog_);
-    sources.queue_pairs = std::make_unique<FakeQueuePairs>();
+    sources.queue_pairs = std::make_unique<FakeQueuePairs>(users_);
     sources.statistics = std::make_unique<FakeStatistics>();
     sources.fec = std::make_unique<FakeFec>();
     sources.pause = std::make_unique<FakePause>(driver_, pause_);
@@ -201,6 +212,17 @@ class Ports : public testing::Test {
   }
   std::string At(const std::string& path) const {
     return base::ReadTrimmed(base::DiskFileTree(folder_.path()), path).value_or("nothing");
+  }
+  // A virtual function of the port; without a driver where that is empty, without an RDMA device likewise.
+  void PutFunction(int number, const std::string& driver, const std::string& rdma_device) {
+    namespace fs = std::filesystem;
+    const fs::path devices = folder_.path() + "/sys/bus/pci/devices";
+    const std::string name = fmt::format("0000:17:00.{}", number + 2);
+    fs::create_directories(devices / name);
+    fs::create_directories(devices / port_.pci_address);
+    fs::create_symlink("../" + name, devices / port_.pci_address / fmt::format("virtfn{}", number));
+    if (!driver.empty()) fs::create_symlink("../../drivers/" + driver, devices / name / "driver");
+    if (!rdma_device.empty()) fs::create_directories(devices / name / "infiniband" / rdma_device);
   }
   void PutCongestionFiles() {
     for (const char* name : {"rp_ai_rate", "rp_hai_rate", "np_cnp_dscp", "np_cnp_prio", "np_cnp_prio_mode"})
@@ -226,6 +248,7 @@ class Ports : public testing::Test {
   Driver driver_;
   std::optional<int> watchdog_ = 0;
   std::optional<lossless::GlobalPause> pause_;
+  Users users_{{"mlx5_0", 2}};
   QosPort port_;
   std::unique_ptr<KernelPortIo> io_;
 };
@@ -626,6 +649,49 @@ TEST_F(Ports, EvidenceIsCarrierAndErrorsButNotWhatARetrainingMakes) {
   EXPECT_EQ(io_->Link(port_), (LinkEvidence{true, 5, {{"rx_crc_errors_phy", 4}}}));
   EXPECT_EQ(io_->UserQueuePairs(port_), 2);
   EXPECT_FALSE(IsLinkError("link_down_events_phy"));
+}
+
+TEST_F(Ports, AreUsedByThoseOfTheirVirtualFunctionsToo) {
+  users_ = {{"mlx5_0", 0}, {"mlx5_4", 0}, {"mlx5_5", 3}};
+  EXPECT_EQ(io_->UserQueuePairs(port_), 0);
+  PutFunction(0, "mlx5_core", "mlx5_4");
+  PutFunction(1, "", "");
+  EXPECT_EQ(io_->UserQueuePairs(port_), 0) << "a function without a driver is idle";
+  PutFunction(2, "mlx5_core", "mlx5_5");
+  EXPECT_EQ(io_->UserQueuePairs(port_), 3);
+  EXPECT_THAT(io_->QueuePairHolders(port_), ElementsAre("nccl (pid 7)", "user of mlx5_5"));
+  users_["mlx5_0"] = 2;
+  EXPECT_EQ(io_->UserQueuePairs(port_), 5);
+  EXPECT_THAT(io_->QueuePairHolders(port_), ElementsAre("nccl (pid 7)", "user of mlx5_0", "user of mlx5_5"))
+      << "a program that has several is one";
+}
+
+TEST_F(Ports, OfWhichAVirtualFunctionIsElsewhereAreNotKnownToBeIdle) {
+  users_ = {{"mlx5_0", 0}, {"mlx5_4", 0}};
+  PutFunction(0, "mlx5_core", "mlx5_4");
+  PutFunction(1, "vfio-pci", "");
+  const auto users = io_->UserQueuePairs(port_);
+  ASSERT_FALSE(users);
+  EXPECT_THAT(users.error().message, HasSubstr("its function 0000:17:00.3 has the driver vfio-pci"));
+  users_["mlx5_4"] = 1;
+  EXPECT_EQ(io_->UserQueuePairs(port_), 1) << "that one is used is known";
+}
+
+TEST_F(Ports, WhoseVirtualFunctionCannotBeAskedAreNotKnownToBeIdle) {
+  users_ = {{"mlx5_0", 0}};
+  PutFunction(0, "mlx5_core", "mlx5_4");
+  const auto users = io_->UserQueuePairs(port_);
+  ASSERT_FALSE(users);
+  EXPECT_THAT(users.error().message, HasSubstr("mlx5_4: there is no such RDMA device"));
+}
+
+TEST_F(Ports, AreUsedByThoseOfTheirScalableFunctionsToo) {
+  users_ = {{"mlx5_0", 0}, {"mlx5_6", 4}};
+  const std::string function = folder_.path() + "/sys/bus/pci/devices/0000:17:00.0/mlx5_core.sf.4";
+  std::filesystem::create_directories(function + "/infiniband/mlx5_6");
+  EXPECT_EQ(io_->UserQueuePairs(port_), 0) << "nothing drives it";
+  std::filesystem::create_symlink("../../../../bus/auxiliary/drivers/mlx5_core.sf", function + "/driver");
+  EXPECT_EQ(io_->UserQueuePairs(port_), 4);
 }
 
 TEST_F(Ports, ADriverWithoutDcbIsAllGaps) {
