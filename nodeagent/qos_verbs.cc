@@ -57,6 +57,7 @@ std::string Table(const QosPort& port, PortIo& io) {
     }
   }
   const auto pairs = io.UserQueuePairs(port);
+  // Or protection domains, where a program makes its queue pairs past the kernel.
   line("queue pairs", pairs ? fmt::format("{} of processes", *pairs) : "? " + pairs.error().message);
   const auto link = io.Link(port);
   line("link", link ? fmt::format("{}, {} changes", link->carrier ? "up" : "down", link->carrier_changes)

@@ -129,9 +129,8 @@ class Choosing {
       if (link && *link) Begin(**link);
       next_.in_use = true;
       WaitOrGiveBack(
-          "was taken away from new pods and waits for programs that have queue pairs on it: it is set "
-          "when they have ended",
-          fmt::format("programs have {} queue pair{} on it", **pairs, **pairs == 1 ? "" : "s"));
+          "was taken away from new pods and waits for programs that use it: it is set when they have ended",
+          "programs use it");
     } else if (!link || !*link) {
       const std::string why = fmt::format("the state of its link cannot be read: {}",
                                           link ? Plain(link->error().message) : "nobody asked");

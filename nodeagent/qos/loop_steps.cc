@@ -370,7 +370,8 @@ std::string QosLoop::Holders(const Port& port, bool in_use) {
   std::string holders = list("pods that were given it:", gate_.Holders(port.port.name)) +
                         list("processes:", io_.QueuePairHolders(port.port));
   if (!holders.empty() || !in_use) return holders;
-  return "; whose they are is not seen from here: `rdma resource show qp` on the node tells";
+  return "; which those are is not seen from here: `rdma resource show qp` and `rdma resource show pd` on "
+         "the node tell";
 }
 
 bool QosLoop::Keep(Port& port) {

@@ -386,7 +386,7 @@ class LosslessAgentsTest(BedTestCase):
         self.start_agents(nodes=NODES[:1], queuePairs=16)
         self.make()
         self.wait_states("Pending", NODES[:1])
-        self.heddle.wait_for(lambda: "queue pairs" in self.report("gpu-001")["reason"], "the reason to name queue pairs", 60)
+        self.heddle.wait_for(lambda: "programs that use it" in self.report("gpu-001")["reason"], "the reason to name programs", 60)
         self.assertFalse(self.writes("gpu-001"))
         self.write_ports("gpu-001", {port: FRESH for port in PORTS})
         self.wait_states("Compliant", NODES[:1])

@@ -72,6 +72,7 @@ bool RdmaNetlink(std::string_view bytes) {
   RdmaAnswer answer;
   const bool read = Read(TakeRdma(bytes, SequenceOf(bytes), "rxe0", answer).map([] { return 0; }));
   CHECK(answer.user_queue_pairs >= 0 && std::size_t(answer.user_queue_pairs) <= bytes.size());
+  CHECK(answer.user_domains >= 0 && std::size_t(answer.user_domains) <= bytes.size());
   return read && answer.user_queue_pairs > 0;
 }
 

@@ -56,7 +56,7 @@ TEST(QosLoop, TakesThePortAwayWaitsAndAsksForQueuePairsBeforeItWrites) {
   EXPECT_THAT(bed.readings.withdrawn, SizeIs(1));
   bed.RunAll();
   EXPECT_EQ(bed.State(), LosslessState::kPending);
-  EXPECT_THAT(bed.Report().reason, HasSubstr("queue pairs"));
+  EXPECT_THAT(bed.Report().reason, HasSubstr("waits for programs that use it"));
   EXPECT_THAT(bed.io.writes, IsEmpty());
   const int publications = bed.publications;
   bed.io["mlx5_0:1"].queue_pairs = 3;

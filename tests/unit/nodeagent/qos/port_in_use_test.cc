@@ -47,16 +47,15 @@ TEST_F(PortInUse, IsGivenBackAfterItsTimeAndSaysWhoUsesItAndWhenItIsTriedAgain) 
   bed_.gate->holders = {"train/llama-0"};
   bed_.RunFor(minutes(30));
   ASSERT_TRUE(bed_.gate->Withdrawn(kPort));
-  EXPECT_THAT(bed_.Report().reason, HasSubstr("waits for programs that have queue pairs on it"));
+  EXPECT_THAT(bed_.Report().reason, HasSubstr("waits for programs that use it"));
   bed_.RunFor(minutes(1));
   EXPECT_FALSE(bed_.gate->Withdrawn(kPort));
   EXPECT_THAT(bed_.readings.withdrawn, IsEmpty());
   EXPECT_EQ(bed_.State(), LosslessState::kPending);
   const std::string until = base::FormatTime(begin + seconds(15) + minutes(60));
-  EXPECT_THAT(bed_.Report().reason,
-              AllOf(HasSubstr("new pods get it again until " + until + ","),
-                    HasSubstr("programs have 64 queue pairs on it"), HasSubstr("python3 (pid 4711)"),
-                    HasSubstr("train/llama-0"), HasSubstr("for 30 min")));
+  EXPECT_THAT(bed_.Report().reason, AllOf(HasSubstr("new pods get it again until " + until + ","),
+                                          HasSubstr("programs use it; pods"), HasSubstr("python3 (pid 4711)"),
+                                          HasSubstr("train/llama-0"), HasSubstr("for 30 min")));
   const auto condition = LosslessCondition(bed_.readings);
   ASSERT_TRUE(condition);
   EXPECT_THAT(condition->message, AllOf(HasSubstr("train/llama-0"), HasSubstr("python3 (pid 4711)")));
@@ -148,8 +147,8 @@ TEST_F(PortInUse, WhoseUsersAreNotSeenSaysWhereTheyAre) {
   Use(1);
   bed_.Start();
   bed_.RunFor(minutes(31));
-  EXPECT_THAT(bed_.Report().reason, HasSubstr("1 queue pair on it; whose they are is not seen from here"));
-  EXPECT_THAT(bed_.Report().reason, HasSubstr("rdma resource show qp"));
+  EXPECT_THAT(bed_.Report().reason, HasSubstr("programs use it; which those are is not seen from here"));
+  EXPECT_THAT(bed_.Report().reason, HasSubstr("rdma resource show pd"));
 }
 
 TEST_F(PortInUse, WithoutAJournalIsGivenBackToo) {

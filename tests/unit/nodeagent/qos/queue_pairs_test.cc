@@ -4,6 +4,8 @@
 #include <rdma/rdma_netlink.h>
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include "netlink_builder.h"
 #include "tests/support/memory_file_tree.h"
@@ -44,6 +46,7 @@ TEST(QueuePairs, HaveTheNumbersOfTheKernel) {
   EXPECT_EQ(int(RDMA_NLDEV_ATTR_DEV_NAME), 2);
   EXPECT_EQ(int(RDMA_NLDEV_ATTR_RES_QP), 19);
   EXPECT_EQ(int(RDMA_NLDEV_ATTR_RES_QP_ENTRY), 20);
+  EXPECT_EQ(int(RDMA_NLDEV_ATTR_RES_PID), 28);
   EXPECT_EQ(int(RDMA_NLDEV_ATTR_RES_KERN_NAME), 29);
 }
 
@@ -63,6 +66,68 @@ TEST(QueuePairs, OfTheKernelAreNotCountedAndOfUnseenProcessesAre) {
   EXPECT_EQ(answer.user_queue_pairs, 4);
   EXPECT_TRUE(answer.done);
   EXPECT_EQ(Taken(test::Ending(kSequence, EPERM)).error, EPERM);
+}
+
+std::string Pid(std::uint32_t pid) {
+  return Attribute(RDMA_NLDEV_ATTR_RES_PID, BytesOf(pid));
+}
+
+// An answer with these protection domains, by their owners.
+std::string Domains(const std::vector<std::string>& owners) {
+  std::string list;
+  for (const std::string& owner : owners)
+    list += Attribute(RDMA_NLDEV_ATTR_RES_PD_ENTRY,
+                      Attribute(RDMA_NLDEV_ATTR_RES_PDN, BytesOf(std::uint32_t(3))) + owner);
+  return test::Message(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_RES_PD_GET), kSequence,
+                       Attribute(RDMA_NLDEV_ATTR_RES_PD, list)) +
+         test::Message(NLMSG_DONE, kSequence, BytesOf(0));
+}
+
+// As UCX on mlx5: its queue pairs are DEVX objects.
+TEST(QueuePairs, OfAProgramThatMakesThemPastTheKernelAreKnownByItsProtectionDomain) {
+  const RdmaAnswer pairs = Taken(test::Message(NLMSG_DONE, kSequence, BytesOf(0)));
+  ASSERT_EQ(pairs.user_queue_pairs, 0);
+  const std::string kernel = Attribute(RDMA_NLDEV_ATTR_RES_KERN_NAME, {"mlx5_ib\0", 8});
+  const auto users = WithDomains(pairs, Taken(Domains({Pid(400), kernel, ""})), "6.1.0", "mlx5_1");
+  ASSERT_TRUE(users) << users.error().message;
+  EXPECT_EQ(users->user_domains, 2) << "one of them of a process that is not seen";
+  EXPECT_EQ(users->user_queue_pairs, 0);
+  EXPECT_THAT(users->by_pid, testing::ElementsAre(testing::Pair(400u, 1)));
+}
+
+TEST(QueuePairs, AndProtectionDomainsNameTheirProcessesTogether) {
+  RdmaAnswer pairs;
+  pairs.user_queue_pairs = 5;
+  pairs.by_pid = {{400, 3}, {500, 2}};
+  const auto users = WithDomains(pairs, Taken(Domains({Pid(400), Pid(600)})), "6.1.0", "mlx5_1");
+  ASSERT_TRUE(users);
+  EXPECT_EQ(users->user_queue_pairs, 5);
+  EXPECT_THAT(users->by_pid,
+              testing::ElementsAre(testing::Pair(400u, 4), testing::Pair(500u, 2), testing::Pair(600u, 1)));
+}
+
+TEST(QueuePairs, AreBelievedAloneWhereTheKernelListsNoProtectionDomains) {
+  RdmaAnswer pairs;
+  pairs.user_queue_pairs = 5;
+  const RdmaAnswer refused = Taken(test::Ending(kSequence, EINVAL));
+  EXPECT_EQ(WithDomains(pairs, refused, "3.10.0-1160.el7", "mlx5_1")->user_queue_pairs, 5);
+  EXPECT_EQ(
+      WithDomains(pairs, Taken(test::Ending(kSequence, EOPNOTSUPP)), "6.1.0", "mlx5_1")->user_queue_pairs, 5);
+  // This kernel lists them, so that the device must have gone meanwhile.
+  EXPECT_FALSE(WithDomains(pairs, refused, "4.17.0", "mlx5_1"));
+  const auto forbidden = WithDomains(pairs, Taken(test::Ending(kSequence, EPERM)), "4.16.0", "mlx5_1");
+  ASSERT_FALSE(forbidden);
+  EXPECT_EQ(forbidden.error().code, base::Code::kForbidden);
+}
+
+TEST(QueuePairs, TakeAListOfProtectionDomainsThatIsCutShortWithoutACrash) {
+  const std::string whole = Domains({Pid(400)});
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    RdmaAnswer answer;
+    const auto taken = TakeRdma(std::string_view(whole).substr(0, cut), kSequence, "mlx5_1", answer);
+    EXPECT_LE(answer.user_domains, 1);
+    EXPECT_FALSE(answer.done) << taken.has_value();
+  }
 }
 
 // What Linux 6.1 sent while one ibv_rc_pingpong waited; the other queue pair is ib_core's.
