@@ -227,7 +227,11 @@ void QosLoop::Forget() {
   if (!wished_) return;
   for (auto port = ports_.begin(); port != ports_.end();) {
     Port& one = port->second;
-    if (one.wish || one.record.unsettled || one.progress.stage != ApplyStage::kIdle) {
+    // That a NIC is not published takes its wish away as the end of its policy does; and without the record what failed
+    // would be tried again as soon as it is back.
+    const bool failed = !one.record.failed.empty() || !one.record.conflict.empty();
+    const bool heard = seen_ && one.known && clock_.Now() >= std::max(hear_until_, one.hear_until);
+    if (one.wish || one.record.unsettled || one.progress.stage != ApplyStage::kIdle || (failed && !heard)) {
       ++port;
       continue;
     }
