@@ -170,8 +170,13 @@ class Choosing {
     Do(ApplyStep::kWrite, ApplyStage::kWriting);
   }
 
+  // A driver that comes back has its own settings again.
   bool Vanished() {
-    if (!facts_.gone) return false;
+    if (!facts_.gone) {
+      next_.progress.seen = true;
+      return false;
+    }
+    next_.undone = std::exchange(next_.progress.seen, false);
     WaitUntil(now_ + timings_.poll,
               "the interface vanished in the middle of being set: it is gone on with when it is back, and "
               "stays away "
@@ -187,6 +192,11 @@ class Choosing {
     }
     if (unsettled->starts > kMaxStarts) {
       next_.why = fmt::format("the agent was stopped {} times in the middle of setting it", kMaxStarts);
+    } else if (unsettled->undone >= kMaxUndone) {
+      next_.why = fmt::format(
+          "what was written was gone again {} times before it had settled: the NIC is reset, by that or by "
+          "somebody, or something writes over it; see the kernel's log",
+          kMaxUndone);
     } else if (facts_.wanted) {
       return false;
     }
@@ -194,10 +204,22 @@ class Choosing {
     return true;
   }
 
+  // What was watched may be there no more: it is compared anew, and written where it is not.
+  void Resume() {
+    next_.progress.stage = ApplyStage::kWriting;
+    next_.progress.since = now_;
+  }
+
   void Settling() {
-    if (Vanished()) return;
+    if (Vanished()) return Resume();
     const auto& unsettled = facts_.record->unsettled;
     if (!unsettled) return Do(ApplyStep::kAbandon, ApplyStage::kIdle);
+    // A NIC that was reset between two looks was never seen to be gone.
+    if (!facts_.reverted.empty()) {
+      next_.undone = true;
+      WaitUntil(now_, "was set, and does not read back so any more");
+      return Resume();
+    }
     const auto& link = facts_.asked.link;
     const MonotonicTime again = now_ + timings_.settle_poll;
     const bool late = now_ - facts_.progress.since >= timings_.carrier;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -59,6 +60,7 @@ struct ApplyProgress {
   base::MonotonicTime not_before{};  // no step until then
   int busy = 0;                      // times in a row that the port was
   base::MonotonicTime withdrawn{};   // kDraining: when the port was taken away
+  bool seen = false;                 // from kWriting on: the interface was there at the last look
   bool idle_moment = false;        // kDraining: it was idle in a pause, and is given back if it is so no more
   std::optional<LinkEvidence> at;  // kDraining: at its begin; kSettling: with carrier again
   base::MonotonicTime at_time{};   // of it
@@ -92,9 +94,10 @@ struct NodePause {
 };
 
 struct StepFacts {
-  const Judgement* judged = nullptr;  // null: no policy speaks of the port any more
-  bool wanted = false;                // a policy has it set, and this agent may
-  bool gone = false;                  // the interface
+  const Judgement* judged = nullptr;        // null: no policy speaks of the port any more
+  bool wanted = false;                      // a policy has it set, and this agent may
+  bool gone = false;                        // the interface
+  std::vector<lossless::Setting> reverted;  // kSettling: what reads back as something else again
   const PortRecord* record = nullptr;
   ApplyProgress progress;
   PortQuestions asked;
@@ -116,7 +119,8 @@ struct NextApplyStep {
   std::string reason;   // why it waits, a sentence without numbers that change; empty = nothing is under way
   std::string why;      // kRollBack: what went wrong; empty = nothing did, it is only not wanted any more.
                         // kGiveBack: what it was waited for
-  bool in_use = false;  // kGiveBack: that is programs with queue pairs
+  bool undone = false;  // what was written is gone: one more time for UnsettledWrite::undone
+  bool in_use = false;  // kGiveBack: that is programs that use it
   base::MonotonicTime when;  // of the next look at it, where it is under way
 };
 NextApplyStep NextStepOf(const StepFacts& facts, base::MonotonicTime now);

@@ -33,6 +33,9 @@ inline constexpr std::chrono::hours kRepairWindow(2);
 // Restarts of the machine, or of the agent, in the middle of the same write before it is held to be their cause.
 inline constexpr int kMaxCrashes = 2;
 inline constexpr int kMaxStarts = 3;
+// Likewise what undid it before it had settled: a firmware that is reset by it comes back with its own settings each
+// time, and one that is updated or reset by a person does so once.
+inline constexpr int kMaxUndone = 2;
 
 // What is known of one port.
 struct QosFacts {

@@ -161,6 +161,7 @@ Json ToJson(const UnsettledWrite& write) {
           {"noise", write.noise},
           {"noiseSeconds", write.noise_seconds},
           {"starts", write.starts},
+          {"undone", write.undone},
           {"interrupts", write.interrupts},
           {"back", write.back},
           {"why", write.why},
@@ -286,6 +287,9 @@ class Reader {
     // An agent before this one did not say.
     if (json.contains("noiseSeconds")) write.noise_seconds = Get<std::int64_t>(json, "noiseSeconds");
     write.starts = Get<int>(json, "starts");
+    // An agent before this one did not count.
+    if (json.contains("undone")) write.undone = Get<int>(json, "undone");
+    if (write.undone < 0) Note("undone");
     write.interrupts = Get<bool>(json, "interrupts");
     write.back = Get<bool>(json, "back");
     write.why = Get<std::string>(json, "why");

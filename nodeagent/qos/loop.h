@@ -79,7 +79,7 @@ class QosLoop {
     std::string waiting;                // NextApplyStep::reason
     std::string given_back;             // StepFacts::given_back
     std::string about;                  // AboutOf what was judged last
-    base::MonotonicTime hear_until{};   // what was begun waits so long for its wish, once its NIC is back
+    base::MonotonicTime hear_until{};   // what was begun, or failed, waits for its wish, once its NIC is back
     int in_vain = 0;                    // times that it was given back since it was last set
     bool known = false;                 // of the machine, now
     bool resumed = false;               // an agent before this one began it
@@ -94,6 +94,8 @@ class QosLoop {
   void Forget();
   std::vector<Port*> Turns();  // those that were waited for in vain least often first
   void Work(Port& port, base::MonotonicTime& when);
+  // Of a write that is not settled, what reads back as something else.
+  static std::vector<lossless::Setting> Reverted(const Port& port);
   std::string Before(const Port& port) const;
   void Do(Port& port, const NextApplyStep& next);
   bool Begin(Port& port);
@@ -138,7 +140,7 @@ class QosLoop {
 
   // Of the loop's thread.
   bool loaded_ = false, wished_ = false, seen_ = false;
-  base::MonotonicTime hear_until_{};   // what was begun waits so long for the first wishes
+  base::MonotonicTime hear_until_{};   // what was begun, or failed, waits so long for the first wishes
   bool freed_ = false;                 // in this pass a port was given back
   std::map<std::string, Port> ports_;  // by name
   std::vector<crds::LosslessWish> wishes_;

@@ -115,12 +115,14 @@ void QosLoop::Write(Port& port) {
   for (int round = 0; round < 4 * lossless::kHostSettings; ++round) {
     port.reading = io_.Read(port.port);
     if (port.reading.gone) return;
+    port.progress.seen = true;
     const UnsettledWrite& write = *port.record.unsettled;
     std::vector<Setting> left = Differing(write.settings, write.want, port.reading.have);
     if (left.empty()) {
       port.progress = ApplyProgress();
       port.progress.since = clock_.Now();
       port.progress.stage = ApplyStage::kSettling;
+      port.progress.seen = true;
       if (!write.interrupts) Settle(port);
       return;
     }

@@ -47,6 +47,7 @@ class QosJournal : public testing::Test {
     write.noise = {{"rx_crc_errors_phy", 2}};
     write.noise_seconds = 15;
     write.starts = 2;
+    write.undone = 1;
     write.back = true;
     write.why = "no carrier";
     write.about = AboutOf(record);
@@ -98,10 +99,14 @@ TEST_F(QosJournal, ReadsAWriteOfAnAgentThatKeptLessOfIt) {
   const std::string seconds = "\"noiseSeconds\": 15,";
   ASSERT_NE(text.find(seconds), std::string::npos);
   text.erase(text.find(seconds), seconds.size());
+  const std::string undone = "\"undone\": 1,";
+  ASSERT_NE(text.find(undone), std::string::npos);
+  text.erase(text.find(undone), undone.size());
   const auto record = ParseRecord(text);
   ASSERT_TRUE(record) << record.error().message;
   EXPECT_FALSE(record->unsettled->roce1);
   EXPECT_EQ(record->unsettled->noise_seconds, 0);
+  EXPECT_EQ(record->unsettled->undone, 0);
 }
 
 TEST_F(QosJournal, RefusesWhatItCouldNotReadBack) {
@@ -112,6 +117,14 @@ TEST_F(QosJournal, RefusesWhatItCouldNotReadBack) {
   record.failed = "\xff";
   EXPECT_FALSE(RecordText(record));
   EXPECT_THAT(OpenJournal("/proc/heddle")->Put(Full()).error().message, HasSubstr("/proc/heddle"));
+}
+
+TEST_F(QosJournal, RefusesACountThatIsNone) {
+  std::string text = *RecordText(Full());
+  const std::string undone = "\"undone\": 1";
+  ASSERT_NE(text.find(undone), std::string::npos);
+  text.replace(text.find(undone), undone.size(), "\"undone\": -1");
+  EXPECT_THAT(ParseRecord(text).error().message, HasSubstr("undone"));
 }
 
 // The library cuts such a number off: 4294967297 would be 1.

@@ -449,6 +449,168 @@ TEST(QosLoop, APortThatVanishesInTheMiddleIsGoneOnWithWhenItIsBack) {
   EXPECT_EQ(bed.State(), LosslessState::kCompliant);
 }
 
+// The port is set, and its link is watched.
+void RunUntilItSettles(QosBed& bed, std::size_t writes) {
+  for (int i = 0; i < 60 && bed.io.writes.size() < writes; ++i) bed.RunFor(seconds(1));
+  ASSERT_THAT(bed.io.writes, SizeIs(writes));
+  ASSERT_THAT(bed.Report().reason, HasSubstr("its link is watched"));
+}
+
+// A NIC that is reset: gone, and back with what its driver begins with.
+void Reset(QosBed& bed) {
+  bed.io["mlx5_0:1"].gone = true;
+  bed.RunFor(seconds(10));
+  EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("vanished in the middle"));
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  bed.io["mlx5_0:1"].gone = false;
+  bed.io["mlx5_0:1"].have = Fresh();
+}
+
+TEST(QosLoop, ANicThatIsResetWhileItsLinkIsWatchedIsSetAgain) {
+  QosBed bed;
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  Reset(bed);
+  EXPECT_EQ(bed.journal.records.at("mlx5_0:1").unsettled->undone, 1);
+  RunUntilItSettles(bed, 2);
+  EXPECT_THAT(bed.events, IsEmpty()) << "it was told as applied too early";
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, AsWanted());
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied));
+}
+
+TEST(QosLoop, ANicThatIsResetBetweenTwoLooksIsSetAgain) {
+  QosBed bed;
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  bed.io["mlx5_0:1"].have = Fresh();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, AsWanted());
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied));
+}
+
+TEST(QosLoop, ANicThatIsBackAsItWasSetIsNotWrittenAgain) {
+  QosBed bed;
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  bed.io["mlx5_0:1"].gone = true;
+  bed.RunFor(seconds(10));
+  bed.io["mlx5_0:1"].gone = false;
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, SizeIs(1));
+}
+
+TEST(QosLoop, WhatCannotBeReadWhileTheLinkIsWatchedIsNotTakenForAnotherValue) {
+  QosBed bed;
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  bed.io["mlx5_0:1"].have.pfc.reset();
+  bed.RunFor(seconds(3));
+  EXPECT_EQ(bed.journal.records.at("mlx5_0:1").unsettled->undone, 0);
+  bed.io["mlx5_0:1"].have = AsWanted();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, SizeIs(1));
+}
+
+TEST(QosLoop, ANicThatIsResetEachTimeItIsSetIsSetBackAndLeftAlone) {
+  QosBed bed;
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  Reset(bed);
+  bed.Start();  // another agent counts on
+  RunUntilItSettles(bed, 2);
+  Reset(bed);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("gone again 2 times before it had settled"));
+  EXPECT_THAT(bed.io.writes, SizeIs(2)) << "the driver's own settings are what was there before";
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_THAT(bed.Reasons(), testing::UnorderedElementsAre(kLosslessRolledBack, kLosslessFailed));
+  bed.RunAll();
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+}
+
+TEST(QosLoop, ANicThatIsResetByTheWriteItselfIsSetBackAndLeftAlone) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].on_write = [](auto& port) { port.gone = true; };
+  bed.Start();
+  for (int i = 0; i < 20; ++i) {
+    bed.RunFor(seconds(10));
+    if (!bed.io["mlx5_0:1"].gone) continue;
+    bed.io["mlx5_0:1"].gone = false;
+    bed.io["mlx5_0:1"].have = Fresh();
+  }
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.io.writes, SizeIs(kMaxUndone));
+}
+
+TEST(QosLoop, ANicThatIsAwayWhileAgentsComeAndGoVanishedOnce) {
+  QosBed bed;
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  bed.io["mlx5_0:1"].gone = true;
+  bed.RunFor(seconds(10));
+  bed.Start();
+  bed.RunFor(minutes(1));
+  EXPECT_EQ(bed.journal.records.at("mlx5_0:1").unsettled->undone, 1);
+  bed.io["mlx5_0:1"].gone = false;
+  bed.io["mlx5_0:1"].have = Fresh();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+// A write that the link does not bear.
+void SetInVain(QosBed& bed) {
+  bed.io["mlx5_0:1"].on_write = [](auto& port) { port.link.carrier = port.have.pfc->empty(); };
+  bed.Start();
+  bed.RunAll();
+  ASSERT_EQ(bed.State(), LosslessState::kFailed);
+  ASSERT_THAT(bed.io.writes, SizeIs(2));
+}
+
+TEST(QosLoop, WhatFailedIsNotTriedAgainAfterANicWasAwayForAMoment) {
+  QosBed bed;
+  SetInVain(bed);
+  bed.loop->Have({});
+  bed.loop->Want({});
+  bed.RunFor(minutes(5));
+  bed.loop->Have(bed.Machine());
+  bed.RunFor(seconds(15));
+  bed.loop->Want(bed.wishes);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+}
+
+TEST(QosLoop, WhatFailedIsNotTriedAgainByAnAgentThatStartsBeforeItsWish) {
+  QosBed bed;
+  SetInVain(bed);
+  bed.Start(false);
+  bed.loop->Have(bed.Machine());
+  bed.loop->Want({});
+  bed.RunFor(seconds(15));
+  bed.loop->Want(bed.wishes);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+}
+
+TEST(QosLoop, WhatFailedIsForgottenWithItsPolicy) {
+  QosBed bed;
+  SetInVain(bed);
+  bed.loop->Want({});
+  bed.RunFor(minutes(1));
+  EXPECT_THAT(bed.journal.records, IsEmpty());
+}
+
 // As it is where the NIC itself goes: the agent publishes the machine without it, and the operator tells it nothing then.
 TEST(QosLoop, ANicThatVanishesInTheMiddleWithItsWishIsSaidAndGoneOnWithWhenBothAreBack) {
   QosBed bed;
