@@ -126,6 +126,9 @@ struct HeartbeatOptions {
   std::chrono::nanoseconds duration = kHeartbeatDuration;
   std::chrono::nanoseconds period = kHeartbeatPeriod;
   std::optional<OwnerReference> owner;  // so that the Lease goes with its Node
+  // Why there is no life to show now, a sentence; "" = there is. Asked before each renewal, on Run's thread. Null:
+  // always.
+  std::function<std::string()> withheld;
 };
 
 // Renews a Lease of its own as a sign of life.
@@ -135,6 +138,7 @@ class LeaseHeartbeat {
   LeaseHeartbeat(Client& client, base::Clock& clock, base::Random random, HeartbeatOptions options);
 
   void Run(std::stop_token stop);  // every period, with up to 20 % jitter; faster after a failure
+  // kUnavailable without a request where it is withheld.
   [[nodiscard]] base::Status BeatOnce(std::stop_token stop);
   std::optional<base::Error> last_error() const;
 

@@ -62,7 +62,8 @@ void LeaseHeartbeat::Run(std::stop_token stop) {
 }
 
 Status LeaseHeartbeat::BeatOnce(std::stop_token stop) {
-  Status beaten = Write(stop);
+  const std::string why = options_.withheld ? options_.withheld() : "";
+  Status beaten = why.empty() ? Write(stop) : Status(Fail(Code::kUnavailable, why));
   if (!beaten && (beaten.error().code == Code::kConflict || beaten.error().code == Code::kNotFound)) {
     known_ = nullptr;
     beaten = Write(stop);

@@ -276,6 +276,20 @@ TEST_F(LeaseTest, HeartbeatMakesItsLeaseAndThenOnlyPuts) {
   EXPECT_EQ(IntAt(Lease(), {"spec", "leaseDurationSeconds"}), 240);
 }
 
+TEST_F(LeaseTest, HeartbeatIsSilentWhileItIsWithheld) {
+  std::string why = "nothing moves";
+  LeaseHeartbeat heartbeat(client_, clock_, base::Random(1),
+                           {.lease = key_, .identity = "a1", .withheld = [&why] { return why; }});
+  EXPECT_FALSE(heartbeat.BeatOnce({}));
+  EXPECT_EQ(heartbeat.last_error()->code, Code::kUnavailable);
+  EXPECT_EQ(heartbeat.last_error()->message, "nothing moves");
+  EXPECT_THAT(server_.lines(), testing::IsEmpty());
+  why.clear();
+  ASSERT_TRUE(heartbeat.BeatOnce({}));
+  EXPECT_FALSE(heartbeat.last_error());
+  EXPECT_EQ(StringAt(Lease(), {"spec", "renewTime"}), base::FormatMicroTime(clock_.WallNow()));
+}
+
 TEST_F(LeaseTest, HeartbeatSurvivesDeletionAndOtherWriters) {
   LeaseHeartbeat heartbeat(client_, clock_, base::Random(1), {.lease = key_, .identity = "a1"});
   ASSERT_TRUE(heartbeat.BeatOnce({}));
