@@ -49,14 +49,17 @@ void LogObservation(const AgentOptions& options, const SightPtr& before, const S
 // it.
 class Heartbeat {
  public:
-  Heartbeat(kube::Client& client, base::Clock& clock, base::Random random, const AgentOptions& options)
-      : client_(client), clock_(clock), random_(random), options_(options) {}
+  Heartbeat(kube::Client& client, base::Clock& clock, base::Random random, const AgentOptions& options,
+            const Monitor& monitor)
+      : client_(client), clock_(clock), random_(random), options_(options), monitor_(monitor) {}
 
   void Start(const std::optional<kube::OwnerReference>& owner) {
     kube::HeartbeatOptions heartbeat;
     heartbeat.lease = {std::string(crds::keys::kNamespace), crds::keys::NodeLease(options_.node)};
     heartbeat.identity = options_.node;
     heartbeat.owner = owner;
+    // What is published of a machine that nobody looks at any more is as old as that of an agent that is gone.
+    heartbeat.withheld = [this] { return StuckText(monitor_.Stuck()); };
     heartbeat_ = std::make_unique<kube::LeaseHeartbeat>(client_, clock_, random_, std::move(heartbeat));
     thread_ = std::jthread([this](std::stop_token stop) { heartbeat_->Run(std::move(stop)); });
   }
@@ -66,9 +69,28 @@ class Heartbeat {
   base::Clock& clock_;
   base::Random random_;
   const AgentOptions& options_;
+  const Monitor& monitor_;
   std::unique_ptr<kube::LeaseHeartbeat> heartbeat_;
   std::jthread thread_;  // last: ends before the heartbeat does
 };
+
+// Looks every few seconds whether the passes end, on a thread that asks the machine nothing. Blocks until stop.
+void TellStuck(const Monitor& monitor, Publisher& publisher, Metrics& metrics, base::Clock& clock,
+               const AgentOptions& options, const std::stop_token& stop) {
+  constexpr auto kBetween = std::chrono::seconds(10);
+  std::vector<StuckPass> before;
+  metrics.Stuck(before);
+  while (clock.SleepFor(kBetween, stop)) {
+    std::vector<StuckPass> now = monitor.Stuck();
+    if (now == before) continue;
+    metrics.Stuck(now);
+    publisher.Stuck(now);
+    if (options.log)
+      options.log(now.empty() ? fmt::format("Passes end again node={}", options.node)
+                              : fmt::format("Stuck node={} why=\"{}\"", options.node, StuckText(now)));
+    before = std::move(now);
+  }
+}
 
 // The device plugin, and the pods whose plans it follows.
 class Devices {
@@ -281,7 +303,7 @@ kube::EventRecorderOptions RecorderOf(const AgentOptions& options) {
 
 void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::Random random,
               Metrics& metrics, const AgentOptions& options, std::stop_token stop) {
-  Heartbeat heartbeat(client, clock, random.Fork(), options);
+  Heartbeat heartbeat(client, clock, random.Fork(), options, monitor);
   kube::EventRecorder recorder(client, clock, random.Fork(), RecorderOf(options));
   Teller teller(recorder, metrics, options);
   Lossless* lossless = nullptr;
@@ -347,9 +369,12 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     qos.Hear(events);
   };
   callbacks.on_sources = [&metrics](const auto& sources) { metrics.Sources(sources); };
-  // With --once there is nothing to do but to wait until it is published.
   std::jthread waiter;
-  if (options.once) {
+  if (!options.once) {
+    waiter = std::jthread(
+        [&](const std::stop_token& gone) { TellStuck(monitor, publisher, metrics, clock, options, gone); });
+  } else {
+    // There is nothing to do but to wait until it is published.
     waiter = std::jthread([&](std::stop_token gone) {
       constexpr auto kPoll = std::chrono::milliseconds(100);
       while (!publisher.published() && clock.SleepFor(kPoll, gone)) {

@@ -55,18 +55,6 @@ bool IsNews(const std::vector<LeafCounts>& before, const std::vector<LeafCounts>
 
 }  // namespace
 
-std::string_view PassName(Pass pass) {
-  switch (pass) {
-    case Pass::kLook:
-      return "look";
-    case Pass::kCounterPass:
-      return "counters";
-    case Pass::kLeafPass:
-      break;
-  }
-  return "leaf";
-}
-
 Monitor::Monitor(Discovery& discovery, CounterReader& reader, KernelEvents* kernel, base::Clock& clock,
                  MonitorOptions options, LeafCountSource* leaves)
     : discovery_(discovery),
@@ -104,9 +92,15 @@ void Monitor::Expect(const OwnLinkChanges& changes) {
   expected_.push_back(changes);
 }
 
+std::vector<StuckPass> Monitor::Stuck() const {
+  return under_way_.Stuck(
+      {{Pass::kLook, options_.look_at_most}, {Pass::kCounterPass, options_.counters_at_most}}, clock_.Now());
+}
+
 void Monitor::LookLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
   while (look_.Get(stop)) {
     const base::MonotonicTime started = clock_.Now();
+    under_way_.Began(Pass::kLook, started, clock_.WallNow());
     Readings readings = discovery_.Read();
     // One that was cut short says less than there is.
     if (stop.stop_requested()) return;
@@ -117,6 +111,7 @@ void Monitor::LookLoop(const MonitorCallbacks& callbacks, const std::stop_token&
       looked_ = Looked{std::move(readings), std::move(seen)};
       last_look_ = ended;
     }
+    under_way_.Ended(Pass::kLook);
     if (callbacks.on_pass) callbacks.on_pass(Pass::kLook, ended - started);
     counters_.Add(kKey);
     look_.Done(kKey);
@@ -182,11 +177,15 @@ void Monitor::GpuLoop(const std::stop_token& stop) {
 void Monitor::CountersLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
   while (counters_.Get(stop)) {
     const base::MonotonicTime started = clock_.Now();
+    under_way_.Began(Pass::kCounterPass, started, clock_.WallNow());
     const SightPtr sight = PassOver();
     const base::MonotonicTime ended = clock_.Now();
     if (kernel_ != nullptr && callbacks.on_sources) callbacks.on_sources(kernel_->States());
     if (sight && callbacks.on_pass) callbacks.on_pass(Pass::kCounterPass, ended - started);
     if (sight && callbacks.on_sight) callbacks.on_sight(sight);
+    // Only now: whoever takes a sight may read files of the machine, too, and what does not come out of it is not
+    // published.
+    under_way_.Ended(Pass::kCounterPass);
     // What a look read and left free is a quarter of what this process has of its own, and is not used for a minute.
     if (std::exchange(looked_anew_, false)) base::ReturnFreeMemory();
     counters_.Done(kKey);

@@ -23,6 +23,7 @@
 #include "nodeagent/health/xid_memory.h"
 #include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/monitor/kernel_events.h"
+#include "nodeagent/monitor/pass_times.h"
 
 namespace heddle::nodeagent {
 
@@ -45,6 +46,12 @@ struct MonitorOptions {
   std::chrono::nanoseconds leaf_interval = std::chrono::seconds(10);
   // Where Restore will be called, the first Sight waits for it, but no longer than this; 0: no Restore comes.
   std::chrono::nanoseconds patience{0};
+  // A pass that takes longer is stuck. One over the counters, which waits for nothing, takes about a millisecond.
+  std::chrono::nanoseconds counters_at_most = std::chrono::seconds(60);
+  // A look that is in order may wait for the driver's start (NvmlProcessOptions::start, 60 s), for lldpd and for verbs
+  // (5 s each) and for each silent InfiniBand port (0.6 s): this is twice their sum with 32 such ports. It is
+  // counted from when a look began, so the interval between two is no part of it.
+  std::chrono::nanoseconds look_at_most = std::chrono::minutes(3);
 };
 
 // What is known of the machine now.
@@ -58,9 +65,6 @@ struct Sight {
 };
 
 using SightPtr = std::shared_ptr<const Sight>;
-
-enum class Pass : std::uint8_t { kLook, kCounterPass, kLeafPass };
-std::string_view PassName(Pass pass);  // "look", "counters", "leaf"
 
 // What a Monitor tells. All may be empty; all are called on its threads, on_sight always on the same.
 struct MonitorCallbacks {
@@ -89,6 +93,8 @@ class Monitor {
   void Restore(const crds::NodeTopologyStatus& published);
   // This agent is about to change a link itself, or has: as LinkHealth::Expect.
   void Expect(const OwnLinkChanges& changes);
+  // Looks and passes over the counters that do not end. What they last found stands, and is of before.
+  std::vector<StuckPass> Stuck() const;
 
  private:
   struct Looked {
@@ -115,6 +121,7 @@ class Monitor {
   base::Clock& clock_;
   const MonitorOptions options_;
   kube::WorkQueue look_, counters_, leaf_;
+  PassTimes under_way_;
 
   std::mutex mutex_;  // guards what follows
   std::optional<Looked> looked_;

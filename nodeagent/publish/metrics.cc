@@ -212,6 +212,11 @@ struct Metrics::Series {
           .Name("heddle_nodeagent_problems")
           .Help("What could not be read at the last look; DiscoveryComplete names each")
           .Register(registry);
+  prometheus::Family<prometheus::Gauge>& stuck =
+      prometheus::BuildGauge()
+          .Name("heddle_nodeagent_pass_stuck")
+          .Help("1 while a look or a pass over the counters does not end, and what was published is old")
+          .Register(registry);
 
   prometheus::Family<prometheus::Gauge>& lossless =
       prometheus::BuildGauge()
@@ -234,6 +239,7 @@ struct Metrics::Series {
 
   std::mutex mutex;  // guards what follows
   SightPtr sight;
+  std::string stuck_text;
   std::map<std::string, Known> known;  // by PortKey
   std::vector<crds::DeviceReport> devices;
 
@@ -282,6 +288,16 @@ void Metrics::Saw(const SightPtr& sight) {
 void Metrics::Passed(Pass pass, std::chrono::nanoseconds took) {
   series_->passes.Add({{"pass", std::string(PassName(pass))}}, kSeconds)
       .Observe(std::chrono::duration<double>(took).count());
+}
+
+void Metrics::Stuck(const std::vector<StuckPass>& passes) {
+  for (const Pass pass : {Pass::kLook, Pass::kCounterPass}) {
+    const bool is_stuck = std::any_of(passes.begin(), passes.end(),
+                                      [pass](const StuckPass& stuck) { return stuck.pass == pass; });
+    series_->stuck.Add({{"pass", std::string(PassName(pass))}}).Set(is_stuck ? 1 : 0);
+  }
+  const std::lock_guard lock(series_->mutex);
+  series_->stuck_text = StuckText(passes);
 }
 
 void Metrics::Heard(const std::vector<KernelEvent>& events) {
@@ -338,9 +354,10 @@ void Metrics::QosPassed(const QosCounts& counts, std::chrono::nanoseconds took) 
   series_->passes.Add({{"pass", "qos"}}, kSeconds).Observe(std::chrono::duration<double>(took).count());
 }
 
-bool Metrics::saw() const {
+std::string Metrics::NotReady() const {
   const std::lock_guard lock(series_->mutex);
-  return series_->sight != nullptr;
+  if (!series_->stuck_text.empty()) return series_->stuck_text;
+  return series_->sight != nullptr ? "" : "the machine has not been looked at yet";
 }
 
 std::string Metrics::Text() const {
@@ -355,9 +372,8 @@ std::string Metrics::Text() const {
 
 base::Result<std::unique_ptr<kube::HttpServer>> Serve(const Metrics& metrics, const std::string& listen) {
   if (listen.empty()) return std::unique_ptr<kube::HttpServer>();
-  const kube::StatusEndpoints status{
-      .metrics = [&metrics] { return metrics.Text(); },
-      .not_ready = [&metrics] { return metrics.saw() ? "" : "the machine has not been looked at yet"; }};
+  const kube::StatusEndpoints status{.metrics = [&metrics] { return metrics.Text(); },
+                                     .not_ready = [&metrics] { return metrics.NotReady(); }};
   auto server = kube::HttpServer::Start(listen, 0, [status](const kube::ServedRequest& request) {
     return kube::AnswerStatus(request, status)
         .value_or(kube::ServedAnswer{.status = 404, .body = "here are /metrics, /healthz and /readyz\n"});

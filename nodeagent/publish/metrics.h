@@ -11,6 +11,7 @@
 #include "kube/http_server.h"
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/monitor/monitor.h"
+#include "nodeagent/monitor/pass_times.h"
 #include "nodeagent/qos/loop.h"
 
 namespace heddle::nodeagent {
@@ -27,6 +28,7 @@ class Metrics {
 
   void Saw(const SightPtr& sight);
   void Passed(Pass pass, std::chrono::nanoseconds took);
+  void Stuck(const std::vector<StuckPass>& passes);  // all that do not end now
   void Heard(const std::vector<KernelEvent>& events);
   void Sources(const std::vector<KernelSourceState>& sources);   // whether the kernel can be heard
   void Offered(const std::vector<crds::DeviceReport>& devices);  // resources of which the kubelet is told
@@ -37,16 +39,18 @@ class Metrics {
   void Lossless(const LosslessReadings& readings);
   void QosPassed(const QosCounts& counts, std::chrono::nanoseconds took);
 
-  bool saw() const;          // anything yet
-  std::string Text() const;  // the text exposition format
+  std::string NotReady() const;  // a sentence; empty once the machine was looked at, and while its passes end
+  std::string Text() const;      // the text exposition format
 
  private:
   struct Series;
   std::unique_ptr<Series> series_;
 };
 
-// Answers /metrics, /healthz and /readyz, which is ready once the machine was looked at. `listen` as HttpServer takes
-// it; null where it is empty. `metrics` must outlive it.
+// Answers /metrics, /healthz and /readyz (Metrics::NotReady). Of a pass that does not end /healthz says nothing: the
+// kubelet would restart the container, and a thread that sleeps in the kernel ends by no signal, so that grants,
+// devices and the word of what is wrong would go, too. `listen` as HttpServer takes it; null where it is empty.
+// `metrics` must outlive it.
 [[nodiscard]] base::Result<std::unique_ptr<kube::HttpServer>> Serve(const Metrics& metrics,
                                                                     const std::string& listen);
 

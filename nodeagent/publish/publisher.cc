@@ -164,6 +164,14 @@ void Publisher::Offer(const LosslessReadings& lossless) {
   queue_.AddAfter(options_.node, urgent && settled_ && TakeUrgent() ? UrgentWait() : Wait());
 }
 
+void Publisher::Stuck(const std::vector<StuckPass>& passes) {
+  const std::lock_guard lock(mutex_);
+  if (stuck_ == passes) return;
+  stuck_ = passes;
+  published_ = false;
+  queue_.AddAfter(options_.node, Wait());
+}
+
 void Publisher::Watch(std::stop_token stop) {
   if (!clock_.SleepFor(std::max(first_at_ - clock_.Now(), std::chrono::nanoseconds(0)), stop)) return;
   reflector_.Run(std::move(stop));
@@ -212,6 +220,7 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<GrantReadings> grants;
   std::optional<DeviceNews> devices;
   std::optional<LosslessReadings> lossless;
+  std::vector<StuckPass> stuck;
   bool told = false;
   {
     const std::lock_guard lock(mutex_);
@@ -220,9 +229,10 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     grants = grants_;
     devices = devices_;
     lossless = lossless_;
+    stuck = stuck_;
   }
   const kube::ObjectPtr object = Current();
-  if (!wanted) return Outcome::kDone;
+  if (!wanted && stuck.empty()) return Outcome::kDone;
   if (object == nullptr) {
     // The watch wakes us when it comes.
     Say(fmt::format("Waiting for the operator to make the NodeTopology node={}", options_.node));
@@ -236,9 +246,13 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next =
-      Report(current->object, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
-             devices ? &*devices : nullptr, lossless ? &*lossless : nullptr, current->not_understood);
+  // A condition alone is no status: without one, silence and /readyz must do.
+  if (!wanted && !current->has_status) return Outcome::kDone;
+  crds::NodeTopology next = current->object;
+  if (wanted)
+    next = Report(current->object, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
+                  devices ? &*devices : nullptr, lossless ? &*lossless : nullptr, current->not_understood);
+  if (!stuck.empty()) ReportStuck(current->object, stuck, clock_.WallNow(), next);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -18,6 +19,7 @@
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
+#include "nodeagent/monitor/pass_times.h"
 #include "nodeagent/qos/report.h"
 
 namespace heddle::nodeagent {
@@ -71,6 +73,9 @@ class Publisher {
   void Offer(const DeviceNews& devices);
   // A port that is taken away or given back is as urgent as its health.
   void Offer(const LosslessReadings& lossless);
+  // Passes that do not end; empty = all do again. Of a machine that was not observed yet, what an agent before this one
+  // has published stays beside it.
+  void Stuck(const std::vector<StuckPass>& passes);
 
   void Watch(std::stop_token stop);  // blocks until stop
   void Run(std::stop_token stop);    // blocks until stop; waits out any outage of the server
@@ -111,6 +116,7 @@ class Publisher {
   std::optional<GrantReadings> grants_;
   std::optional<DeviceNews> devices_;
   std::optional<LosslessReadings> lossless_;
+  std::vector<StuckPass> stuck_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};
   const base::MonotonicTime first_at_;  // not before: nothing is asked of the server

@@ -135,4 +135,22 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   return next;
 }
 
+void ReportStuck(const crds::NodeTopology& current, const std::vector<StuckPass>& passes, base::WallTime now,
+                 crds::NodeTopology& next) {
+  crds::Condition condition;
+  condition.type = std::string(kDiscoveryComplete);
+  condition.status = crds::ConditionStatus::kFalse;
+  condition.reason = "Stuck";
+  condition.message = StuckText(passes);
+  condition.observed_generation = current.generation;
+  condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  std::vector<crds::Condition>& conditions = next.status.conditions;
+  // Its time is that of what the object says, not of what the facts alone would say now.
+  if (const auto* old = crds::FindCondition(current.status.conditions, kDiscoveryComplete)) {
+    std::erase_if(conditions, [](const crds::Condition& one) { return one.type == kDiscoveryComplete; });
+    crds::SetCondition(conditions, *old);
+  }
+  crds::SetCondition(conditions, std::move(condition));
+}
+
 }  // namespace heddle::nodeagent

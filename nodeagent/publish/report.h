@@ -3,11 +3,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "crds/node_topology.h"
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
+#include "nodeagent/monitor/pass_times.h"
 #include "nodeagent/qos/report.h"
 
 namespace heddle::nodeagent {
@@ -32,5 +34,10 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
                           base::WallTime now, const GrantReadings* grants = nullptr,
                           const DeviceNews* devices = nullptr, const LosslessReadings* lossless = nullptr,
                           std::span<const std::string> not_understood = {});
+
+// Gives `next`, another object, which is to follow `current`, DiscoveryComplete False of passes that do not end, one
+// or more. All else stays: its facts are as old as they are.
+void ReportStuck(const crds::NodeTopology& current, const std::vector<StuckPass>& passes, base::WallTime now,
+                 crds::NodeTopology& next);
 
 }  // namespace heddle::nodeagent

@@ -6,7 +6,9 @@
 
 #include "crds/keys.h"
 #include "nodeagent/discovery/machine.h"
+#include "nodeagent/health/conditions.h"
 #include "recorded_machine.h"
+#include "stubborn_files.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
 
@@ -24,6 +26,11 @@ class AgentTest : public testing::Test {
     EXPECT_TRUE(machine);
     machine_ = *std::move(machine);
   }
+  // A pass that hangs would keep the agent from its end.
+  ~AgentTest() override {
+    counted_.Hang(false);
+    agent_ = {};
+  }
 
   void MakeObject() {
     Json object = kube::NewObject(NodeTopologies(), {"", "hgx-pulled"});
@@ -34,11 +41,14 @@ class AgentTest : public testing::Test {
                                                           {"controller", true}}});
     server_.Put(NodeTopologies(), std::move(object));
   }
-  void Start(bool once = false) {
+  // `counters_at_most`: time runs here while a pass is under way, so that one in order may seem to take minutes.
+  void Start(bool once = false, std::chrono::nanoseconds counters_at_most = std::chrono::hours(24)) {
     AgentOptions options{"hgx-pulled", seconds(0), once, [](std::string_view) {}};
     MonitorOptions watching;
     watching.look_interval = seconds(30);
     watching.patience = seconds(10);
+    watching.counters_at_most = counters_at_most;
+    watching.look_at_most = std::chrono::hours(24);
     monitor_ = std::make_unique<Monitor>(*machine_.discovery, reader_, nullptr, clock_, watching);
     agent_ = std::jthread([this, options](std::stop_token stop) {
       RunAgent(*monitor_, client_, clock_, base::Random(1), metrics_, options, std::move(stop));
@@ -57,6 +67,17 @@ class AgentTest : public testing::Test {
     return kube::StringAt(server_.Find(NodeTopologies(), {"", "hgx-pulled"}).value_or(Json()),
                           {"status", "summary", "rails"});
   }
+  std::string RenewTime() {
+    const kube::ObjectKey key{"heddle-system", crds::keys::NodeLease("hgx-pulled")};
+    return kube::StringAt(server_.Find(kube::kLeases, key).value_or(Json()), {"spec", "renewTime"});
+  }
+  Json Discovery() {
+    const Json object = server_.Find(NodeTopologies(), {"", "hgx-pulled"}).value_or(Json());
+    for (const Json& condition : kube::ArrayAt(object, {"status", "conditions"})) {
+      if (condition["type"] == std::string(kDiscoveryComplete)) return condition;
+    }
+    return {};
+  }
 
   test::RecordedMachine recorded_{"hgx-pulled"};
   base::DiskFileTree files_{recorded_.path()};
@@ -65,7 +86,8 @@ class AgentTest : public testing::Test {
   test::FakeApiServer server_{clock_};
   kube::Client client_{server_, clock_, {.field_manager = "heddle-nodeagent"}};
   RecordedEthtool ethtool_{files_};
-  CounterReader reader_{files_, ethtool_};
+  test::StubbornFileTree counted_{files_};
+  CounterReader reader_{counted_, ethtool_};
   Metrics metrics_;
   std::unique_ptr<Monitor> monitor_;
   std::atomic<bool> ended_ = false;
@@ -140,6 +162,27 @@ TEST_F(AgentTest, OutlivesAnApiServerThatIsAway) {
   server_.ClearFaults();
   MakeObject();
   EXPECT_TRUE(Until([&] { return Rails() == "8/8"; }));
+}
+
+TEST_F(AgentTest, ShowsNoLifeWhileAPassOverTheCountersDoesNotEnd) {
+  MakeObject();
+  Start(false, seconds(60));
+  const auto reason = [this] { return kube::StringAt(Discovery(), {"reason"}); };
+  ASSERT_TRUE(Until([&] { return Rails() == "8/8" && !RenewTime().empty() && reason() != "Stuck"; }));
+  counted_.Hang(true);
+  ASSERT_TRUE(Until([&] { return reason() == "Stuck"; }));
+  EXPECT_EQ(Discovery()["status"], "False");
+  EXPECT_THAT(kube::StringAt(Discovery(), {"message"}),
+              testing::StartsWith("the pass over the counters has not ended since 20"));
+  EXPECT_EQ(Rails(), "8/8") << "the facts stay";
+  EXPECT_THAT(metrics_.Text(), testing::HasSubstr("heddle_nodeagent_pass_stuck{pass=\"counters\"} 1\n"));
+  const std::string renewed = RenewTime();
+  const auto begin = clock_.Now();
+  ASSERT_TRUE(Until([&] { return clock_.Now() - begin > std::chrono::minutes(5); }, seconds(5)));
+  EXPECT_EQ(RenewTime(), renewed);
+  counted_.Hang(false);
+  EXPECT_TRUE(Until([&] { return reason() != "Stuck" && RenewTime() != renewed; }));
+  EXPECT_THAT(metrics_.Text(), testing::HasSubstr("heddle_nodeagent_pass_stuck{pass=\"counters\"} 0\n"));
 }
 
 TEST_F(AgentTest, EndsAfterOnePublicationWhenAskedTo) {

@@ -12,6 +12,7 @@
 
 #include "nodeagent/discovery/machine.h"
 #include "recorded_machine.h"
+#include "stubborn_files.h"
 #include "tests/support/fake_clock.h"
 
 namespace heddle::nodeagent {
@@ -156,6 +157,7 @@ class MonitorTest : public testing::Test {
   ~MonitorTest() override {
     gpus_.Hang(false);
     leaves_.Hang(false);
+    counted_.Hang(false);
     thread_ = {};
     Downed(0);
     State("4: ACTIVE\n");
@@ -231,7 +233,8 @@ class MonitorTest : public testing::Test {
   StubbornGpus gpus_{files_};
   Discovery discovery_{files_, gpus_, RecordedLeaves(files_), Identity{"hgx-watched", {}, {}}, Locality()};
   RecordedEthtool ethtool_{files_};
-  CounterReader reader_{files_, ethtool_};
+  test::StubbornFileTree counted_{files_};
+  CounterReader reader_{counted_, ethtool_};
   FakeKernelEvents kernel_;
   FakeLeaves leaves_;
   test::FakeClock clock_;
@@ -266,6 +269,49 @@ TEST_F(MonitorTest, DoesNotWaitForADriverThatHangs) {
   State("1: DOWN\n");
   EXPECT_TRUE(Within(seconds(6), [&] { return Port(*sights_.back())->state == LinkState::kDown; }));
   EXPECT_EQ(Looks(), looks);
+}
+
+TEST_F(MonitorTest, SaysThatALookDoesNotEnd) {
+  // Where the clock goes far at once, a pass over the counters under way seems to take as long.
+  MonitorOptions options;
+  options.counters_at_most = std::chrono::hours(24);
+  Start(options);
+  ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
+  gpus_.Hang(true);
+  ASSERT_TRUE(Within(seconds(70), [&] { return gpus_.asked() >= 2; }));
+  const base::WallTime asked = clock_.WallNow();
+  clock_.Advance(seconds(120));
+  EXPECT_THAT(monitor_->Stuck(), testing::IsEmpty()) << "a driver may take a minute to start";
+  clock_.Advance(seconds(70));
+  const std::vector<StuckPass> stuck = monitor_->Stuck();
+  ASSERT_EQ(stuck.size(), 1u);
+  EXPECT_EQ(stuck[0].pass, Pass::kLook);
+  EXPECT_LE(stuck[0].since, asked);
+  EXPECT_GT(stuck[0].since, asked - seconds(60));
+  const int looks = Looks();
+  gpus_.Hang(false);
+  ASSERT_TRUE(Comes([&] { return looks_ > looks; }));
+  EXPECT_THAT(monitor_->Stuck(), testing::IsEmpty());
+}
+
+TEST_F(MonitorTest, SaysThatAPassOverTheCountersDoesNotEnd) {
+  MonitorOptions options;
+  options.look_at_most = std::chrono::hours(24);
+  Start(options);
+  ASSERT_TRUE(Comes([&] { return looks_ == 1 && !sights_.empty(); }));
+  counted_.Hang(true);
+  ASSERT_TRUE(Within(seconds(12), [&] { return counted_.hanging(); }));
+  clock_.Advance(seconds(30));
+  EXPECT_THAT(monitor_->Stuck(), testing::IsEmpty());
+  clock_.Advance(seconds(40));
+  const std::vector<StuckPass> stuck = monitor_->Stuck();
+  ASSERT_EQ(stuck.size(), 1u);
+  EXPECT_EQ(stuck[0].pass, Pass::kCounterPass);
+  const int passes = Passes();
+  counted_.Hang(false);
+  // The end of the first is told before its sight is, so that of the second says that the first is over.
+  ASSERT_TRUE(Within(seconds(12), [&] { return passes_ >= passes + 2; }));
+  EXPECT_THAT(monitor_->Stuck(), testing::IsEmpty());
 }
 
 TEST_F(MonitorTest, PassesOverTheCountersAsSoonAsTheKernelSpeaks) {

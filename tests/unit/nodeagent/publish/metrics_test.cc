@@ -182,6 +182,14 @@ TEST_F(MetricsTest, AreServedBesideHealthAndReadiness) {
   EXPECT_EQ(get("/readyz"), "not ready: the machine has not been looked at yet\n503");
   (void)Text();
   EXPECT_EQ(get("/readyz"), "ok\n200");
+  metrics_.Stuck({{Pass::kCounterPass, base::WallTime(std::chrono::seconds(1'800'000'000))}});
+  EXPECT_THAT(get("/readyz"), testing::StartsWith("not ready: the pass over the counters has not ended since "
+                                                  "2027-01-15T08:00:00Z: "));
+  EXPECT_EQ(get("/healthz"), "ok\n200") << "a restart would hang with it";
+  EXPECT_THAT(metrics_.Text(), HasSubstr("heddle_nodeagent_pass_stuck{pass=\"counters\"} 1\n"));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("heddle_nodeagent_pass_stuck{pass=\"look\"} 0\n"));
+  metrics_.Stuck({});
+  EXPECT_EQ(get("/readyz"), "ok\n200");
   EXPECT_THAT(get("/metrics"), HasSubstr("heddle_link_info"));
   EXPECT_THAT(get("/else"), HasSubstr("404"));
 }

@@ -130,6 +130,47 @@ TEST_F(PublisherTest, PublishesEqualContentOnce) {
   EXPECT_EQ(Owner()->uid, "node-uid");
 }
 
+TEST_F(PublisherTest, SaysWhichPassDoesNotEndBesideTheFactsOfBefore) {
+  MakeObject();
+  Start();
+  ASSERT_TRUE(Publish(node_));
+  const auto discovery = [this](const std::string& reason) {
+    return [this, reason] {
+      const Json status = Status();
+      for (const Json& condition : kube::ArrayAt(status, {"conditions"})) {
+        if (condition["type"] == std::string(kDiscoveryComplete)) return condition["reason"] == reason;
+      }
+      return false;
+    };
+  };
+  ASSERT_TRUE(discovery("AllAnswered")());
+  const std::vector<StuckPass> stuck{{Pass::kCounterPass, clock_.WallNow()}};
+  publisher_->Stuck(stuck);
+  ASSERT_TRUE(Until(discovery("Stuck")));
+  EXPECT_EQ(Hash(), topology::ContentHash(node_));
+  publisher_->Stuck(stuck);
+  publisher_->Offer(Seen(node_));
+  Settle();
+  EXPECT_EQ(server_.writes().size(), 2u) << "said once";
+  publisher_->Stuck({});
+  ASSERT_TRUE(Until(discovery("AllAnswered")));
+  // One that starts where the first look hangs has only what the one before it has published.
+  TearDown();
+  Begin(seconds(0));
+  publisher_->Stuck(stuck);
+  ASSERT_TRUE(Until(discovery("Stuck")));
+  EXPECT_EQ(Hash(), topology::ContentHash(node_));
+  EXPECT_EQ(Status()["gpus"].size(), 8u);
+}
+
+TEST_F(PublisherTest, SaysOfAStuckPassNothingWhereNobodyHasPublished) {
+  MakeObject();
+  Start();
+  publisher_->Stuck({{Pass::kLook, clock_.WallNow()}});
+  Settle();
+  EXPECT_THAT(Writes(), IsEmpty());
+}
+
 TEST_F(PublisherTest, PublishesAgainWhenTheMachineChanges) {
   MakeObject();
   Start();

@@ -36,6 +36,29 @@ TEST(Report, TakesTheLeafOfEfaFromTheLabelsInTheSpec) {
   EXPECT_EQ(Report(labelled, EfaHost(), now + std::chrono::hours(1)).status, labelled.status);
 }
 
+TEST(Report, KeepsTheTimeSinceWhichDiscoveryIsIncompleteWhileAPassIsStuck) {
+  const base::WallTime now{std::chrono::seconds(1'800'000'000)};
+  crds::NodeTopology current;
+  current.name = "n";
+  current = Report(current, EfaHost(), now);
+  ASSERT_TRUE(crds::IsTrue(current.status.conditions, kDiscoveryComplete));
+  const std::vector<StuckPass> stuck{{Pass::kCounterPass, now}};
+  const auto next = [&current, &stuck](base::WallTime at) {
+    crds::NodeTopology report = Report(current, EfaHost(), at);
+    ReportStuck(current, stuck, at, report);
+    current = report;
+    return *crds::FindCondition(report.status.conditions, kDiscoveryComplete);
+  };
+  const crds::Condition first = next(now + std::chrono::minutes(1));
+  EXPECT_EQ(first.status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(first.reason, "Stuck");
+  EXPECT_EQ(first.message, StuckText(stuck));
+  EXPECT_EQ(first.last_transition, now + std::chrono::minutes(1));
+  EXPECT_EQ(next(now + std::chrono::minutes(2)), first);
+  current = Report(current, EfaHost(), now + std::chrono::minutes(3));
+  EXPECT_TRUE(crds::IsTrue(current.status.conditions, kDiscoveryComplete));
+}
+
 // What a newer chart writes into a spec may be any text; half a character is refused by the API server.
 TEST(Report, CutsLongMessagesBetweenCharacters) {
   for (std::size_t before = 0; before < 3; ++before) {

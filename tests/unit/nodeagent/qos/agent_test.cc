@@ -53,6 +53,8 @@ class QosAgent : public testing::Test {
     options.lossless.options.may_write = true;
     MonitorOptions watching;
     watching.patience = seconds(10);
+    // Time runs here while a pass is under way.
+    watching.counters_at_most = watching.look_at_most = std::chrono::hours(24);
     monitor_ = std::make_unique<Monitor>(*machine_.discovery, reader_, nullptr, clock_, watching);
     agent_ = std::jthread([this, options](std::stop_token stop) {
       RunAgent(*monitor_, client_, clock_, base::Random(1), metrics_, options, std::move(stop));
