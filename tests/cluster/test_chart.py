@@ -317,6 +317,14 @@ class OwnNodeTest(ChartTestCase):
         for wrong in (event("Node", "node-b"), event("Pod", "node-a")):
             with self.subTest(about=wrong["involvedObject"]):
                 self.assert_refused(sentence, self.agent.create, events, wrong)
+        # Nor is what somebody else said made into a word about its own node.
+        for theirs in (event("Node", "node-b"), event("Pod", "node-a")):
+            name = self.rest.create(events, theirs)["metadata"]["name"]
+            mine = event("Node", "node-a")["involvedObject"]
+            for patch in ({"involvedObject": mine}, {"involvedObject": mine, "message": "all is well"}, {"count": 2}):
+                with self.subTest(about=theirs["involvedObject"], patch=patch):
+                    self.assert_refused(sentence, self.agent.patch, path("events", "default", name), patch)
+            self.assertEqual(theirs["involvedObject"], self.rest.get(path("events", "default", name))["involvedObject"])
         # It has no right on events by the name of their newer group; who had would be held to the same.
         newer = event("Node", "node-b", "regarding") | {
             "action": "Looked", "eventTime": "2026-01-02T03:04:05.000000Z", "reportingController": "heddle.dev/agent",
