@@ -53,6 +53,14 @@ std::string IdentityOf(const std::string& path) {
   return fmt::format("{}:{}:{}.{}", found.st_dev, found.st_ino, found.st_ctim.tv_sec, found.st_ctim.tv_nsec);
 }
 
+// Whether the open file is still the one of that name.
+bool LiesAt(int descriptor, const std::string& path) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 }  // namespace
 
 // What is served for one resource.
@@ -74,8 +82,12 @@ class Plugins::Folder {
   // Why this agent may not serve it, as a sentence; empty = it may.
   std::string Take() {
     Watch();  // before anything is looked at, or what happens after the look is not heard
-    if (lock_.number() >= 0) return {};
     const std::string file = fmt::format("{}/{}", path_, kLockFile);
+    // Kubelets of Kubernetes 1.32 and older, which an API server of 1.33 to 1.35 still serves, delete every file of the
+    // folder when they start, not only the sockets (CleanupPluginDirectory, kubernetes#130187), and people empty it by
+    // hand. The lock of a file without a name keeps nobody out.
+    if (lock_.number() >= 0 && !LiesAt(lock_.number(), file)) lock_.Reset(-1);
+    if (lock_.number() >= 0) return {};
     Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (lock.number() < 0)
       return fmt::format("{} cannot be written ({}): mount the kubelet's folder of device plugins", file,
@@ -83,6 +95,8 @@ class Plugins::Folder {
     if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0)
       return fmt::format("another heddle-nodeagent serves the device plugins in {}: it holds {}", path_,
                          kLockFile);
+    if (!LiesAt(lock.number(), file))
+      return fmt::format("{} was deleted while it was taken; it is taken anew in a moment", file);
     lock_.Reset(::dup(lock.number()));
     return {};
   }

@@ -1,7 +1,11 @@
 #include "nodeagent/devices/plugins.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -195,6 +199,40 @@ TEST(Plugins, TheSecondAgentOnAFolderWaitsForTheFirst) {
   EXPECT_TRUE(kubelet.WaitFor(kResource, {"mlx5_0"}));
   first.reset();
   EXPECT_TRUE(kubelet.WaitFor(kResource, {"mlx5_0", "mlx5_1"}));
+}
+
+TEST(Plugins, ALockThatWasDeletedUnderAnAgentIsTakenAnewAndStillKeepsTheSecondOut) {
+  const test::TemporaryFolder folder;
+  KubeletDouble kubelet(folder.path());
+  kubelet.Start();
+  auto first = std::make_unique<Agent>(folder.path(), std::vector{Nics({"mlx5_0"})});
+  ASSERT_TRUE(first->WaitTaken());
+  ASSERT_TRUE(std::filesystem::remove(std::filesystem::path(folder.path()) / kLockFile));
+  // Whoever offers this has looked at the lock after it was gone.
+  first->plugins().Set({Nics({"mlx5_0", "mlx5_1"})});
+  ASSERT_TRUE(kubelet.WaitFor(kResource, {"mlx5_0", "mlx5_1"}));
+  Agent second(folder.path(), {Nics({"mlx5_2"})});
+  EXPECT_TRUE(second.WaitForReason("another heddle-nodeagent serves the device plugins in " + folder.path()));
+  EXPECT_TRUE(kubelet.WaitFor(kResource, {"mlx5_0", "mlx5_1"}));
+  first.reset();
+  EXPECT_TRUE(kubelet.WaitFor(kResource, {"mlx5_2"}));
+}
+
+TEST(Plugins, AnAgentWhoseLockAnotherTookAnewServesNoLonger) {
+  const test::TemporaryFolder folder;
+  KubeletDouble kubelet(folder.path());
+  kubelet.Start();
+  Agent agent(folder.path(), {Nics({"mlx5_0"})});
+  ASSERT_TRUE(agent.WaitTaken());
+  const std::filesystem::path lock = std::filesystem::path(folder.path()) / kLockFile;
+  const std::string others = folder.path() + "/others.lock";
+  const int held = ::open(others.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(held, 0);
+  ASSERT_EQ(::flock(held, LOCK_EX | LOCK_NB), 0);
+  std::filesystem::rename(others, lock);
+  EXPECT_TRUE(agent.WaitForReason("another heddle-nodeagent serves the device plugins in " + folder.path()));
+  ::close(held);
+  EXPECT_TRUE(agent.WaitTaken());
 }
 
 TEST(Plugins, ASocketThatSomebodyDeletesIsMadeAnew) {
