@@ -58,6 +58,9 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--rdma-shared-image", flags.rdma_shared_image,
                  "Of k8s-rdma-shared-dev-plugin, which RdmaDevicePolicies may name then");
   app.add_option("--sriov-image", flags.sriov_image, "The same of sriov-network-device-plugin");
+  app.add_option("--kubelet-root", daemon.plugins.kubelet_root,
+                 "--root-dir of the kubelets, by which these two are mounted what they need")
+      ->capture_default_str();
   app.add_option("--listen", flags.listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
   app.add_option("--page", flags.page,
                  "ADDRESS:PORT, on loopback, of a page that shows the fabric and its gangs (default: none)");

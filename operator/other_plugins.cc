@@ -32,6 +32,14 @@ PluginFacts FactsOf(DevicePlugin plugin) {
   return {"rdma-shared", "/k8s-rdma-shared-dev-plugin", true, ""};
 }
 
+// A constant of the kubelet's, whatever its --root-dir (DevicePluginPath in k8s.io/kubelet; kubernetes#120626).
+constexpr std::string_view kDevicePlugins = "/var/lib/kubelet/device-plugins";
+// This one the kubelet looks for under its --root-dir (getPluginsRegistrationDir), while both plugins take it for a
+// constant and tell the kubelet to dial their socket there. Under another root they are not found whatever is mounted
+// (k8snetworkplumbingwg/sriov-network-device-plugin#586). Where the folder is not there they register at kDevicePlugins
+// instead (detectPluginWatchMode in both).
+constexpr std::string_view kPluginsRegistry = "/var/lib/kubelet/plugins_registry";
+
 // FNV-1a, as everywhere where a name stands for a text.
 std::string HashOf(std::string_view text) {
   std::uint32_t hash = 2166136261U;
@@ -150,15 +158,18 @@ Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns) {
           {"data", {{"config.json", plugin_class.config}}}};
 }
 
-Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image) {
+Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image,
+                 std::string_view kubelet_root) {
   const PluginFacts facts = FactsOf(plugin_class.plugin);
   const Json labels{{kPluginPodLabel, ObjectName(plugin_class)}};
-  Json volumes{HostFolder("device-plugins", "/var/lib/kubelet/device-plugins"),
-               HostFolder("plugins-registry", "/var/lib/kubelet/plugins_registry"),
-               {{"name", "config"}, {"configMap", {{"name", ObjectName(plugin_class)}}}}};
-  Json mounts{MountAt("device-plugins", "/var/lib/kubelet/device-plugins"),
-              MountAt("plugins-registry", "/var/lib/kubelet/plugins_registry"),
-              MountAt("config", facts.config_path, true)};
+  Json volumes = Json::array({HostFolder("device-plugins", kDevicePlugins)});
+  Json mounts = Json::array({MountAt("device-plugins", kDevicePlugins)});
+  if (kubelet_root == kKubeletRoot) {
+    volumes.push_back(HostFolder("plugins-registry", kPluginsRegistry));
+    mounts.push_back(MountAt("plugins-registry", kPluginsRegistry));
+  }
+  volumes.push_back(Json{{"name", "config"}, {"configMap", {{"name", ObjectName(plugin_class)}}}});
+  mounts.push_back(MountAt("config", facts.config_path, true));
   if (facts.needs_devices) {
     volumes.push_back(HostFolder("devices", "/dev"));
     mounts.push_back(MountAt("devices", "/dev"));

@@ -33,7 +33,11 @@ std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, con
 std::string ObjectName(const PluginClass& plugin_class);
 inline constexpr std::string_view kPluginPodLabel = "app.kubernetes.io/name";
 crds::Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns);
-// Privileged, as both plugins are: they open devices of the host and the kubelet's folder.
-crds::Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image);
+// The kubelet's --root-dir where nobody gave another (cmd/kubelet/app/options/options.go).
+inline constexpr std::string_view kKubeletRoot = "/var/lib/kubelet";
+// Privileged, as both plugins are: they open devices of the host and the kubelet's folder. `kubelet_root`: the
+// kubelet's --root-dir.
+crds::Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image,
+                       std::string_view kubelet_root = kKubeletRoot);
 
 }  // namespace heddle::operators

@@ -125,7 +125,7 @@ base::Result<Outcome> PluginObjects::Reconcile(const std::vector<PluginClass>& c
     const auto image = plugins_.images.find(one.plugin);
     if (image == plugins_.images.end()) continue;
     maps[ObjectName(one)] = WithMark(ConfigMapOf(one, plugins_.ns));
-    sets[ObjectName(one)] = WithMark(DaemonSetOf(one, plugins_.ns, image->second));
+    sets[ObjectName(one)] = WithMark(DaemonSetOf(one, plugins_.ns, image->second, plugins_.kubelet_root));
   }
   Outcome total;
   Seen seen;

@@ -19,6 +19,7 @@ namespace heddle::operators {
 struct OtherPlugins {
   std::string ns = "heddle-system";
   std::map<crds::DevicePlugin, std::string> images;
+  std::string kubelet_root{kKubeletRoot};  // the kubelets' --root-dir
 };
 
 // Keeps a ConfigMap and a DaemonSet for each class of nodes, and the label of each node that picks its class. What

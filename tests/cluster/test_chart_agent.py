@@ -132,7 +132,7 @@ class AgentAccessTest(ChartTestCase):
         paths = self.host_paths(spec)
         self.assertEqual((paths["driver-root"], paths["pod-resources"], paths["device-plugins"], paths["lldpd"]),
                          ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources",
-                          "/var/lib/k0s/kubelet/device-plugins", "/run/lldpd"))
+                          "/var/lib/kubelet/device-plugins", "/run/lldpd"))  # a constant of the kubelet's
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/control.socket", spec["containers"][0]["command"])
 
     def test_a_file_of_labels(self):

@@ -126,6 +126,14 @@ class OtherValuesTest(ChartTextTestCase):
                 self.assertTrue(not other.seen or [line for line in came if other.seen in line],
                                 f"{other.seen} stands in none of {sorted(came)}")
 
+    def test_the_operator_hears_of_another_root_of_the_kubelet_where_it_runs_other_plugins(self):
+        """Without, it would mount a folder that such a kubelet does not look at."""
+        root, image = {"agent": {"kubeletRoot": "/var/lib/odd"}}, {"otherPlugins": {"sriov": {"image": "a/c:1"}}}
+        for values, heard in ((merged(root, image), ["--kubelet-root=/var/lib/odd"]), (root, []), (image, [])):
+            with self.subTest(values=values):
+                command = pod_of(named(self.objects(values), "Deployment", "heddle-operator"))["spec"]["containers"][0]["command"]
+                self.assertEqual([word for word in command if word.startswith("--kubelet-root")], heard)
+
     def test_the_operator_counts_as_gpus_what_admission_does(self):
         """It asks only with --nodes=gpu, and would then leave nodes with other GPUs than NVIDIA's without an agent."""
         self.assertIn('add_option("--gpu-resource", daemon.selection.gpu_resources', (REPOSITORY / "operator" / "main.cc").read_text())

@@ -108,5 +108,20 @@ TEST(OtherPlugins, TheDaemonSetMountsWhatThePluginReads) {
             "/etc/pcidp");
 }
 
+TEST(OtherPlugins, UnderAnotherRootOfTheKubeletThePluginsRegisterWhereItListensAllTheSame) {
+  PluginClass one;
+  one.hash = "0123abcd";
+  for (const DevicePlugin plugin : {DevicePlugin::kRdmaShared, DevicePlugin::kSriov}) {
+    one.plugin = plugin;
+    const Json pod =
+        DaemonSetOf(one, "heddle-system", "x", "/var/lib/k0s/kubelet")["spec"]["template"]["spec"];
+    EXPECT_EQ(pod["volumes"][0]["hostPath"]["path"], "/var/lib/kubelet/device-plugins");
+    EXPECT_EQ(pod["containers"][0]["volumeMounts"][0]["mountPath"], "/var/lib/kubelet/device-plugins");
+    EXPECT_EQ(pod["volumes"][1]["name"], "config");
+    EXPECT_EQ(pod.dump().find("plugins_registry"), std::string::npos) << pod.dump();
+    EXPECT_EQ(pod["volumes"].size(), pod["containers"][0]["volumeMounts"].size());
+  }
+}
+
 }  // namespace
 }  // namespace heddle::operators
