@@ -68,6 +68,7 @@ Findings Diagnose(const DoctorReading& reading) {
   CheckVersions(reading, findings);
   CheckRights(reading, installed, findings);
   CheckPods(reading, installed, findings);
+  CheckStranded(reading, installed, findings);
   CheckNeighbours(reading, findings);
   return findings;
 }

@@ -30,12 +30,14 @@ using Findings = std::vector<Finding>;
 
 using Objects = std::vector<crds::Json>;
 
-// What a pod with GPUs or RDMA devices says that matters here.
+// What a pod with GPUs or RDMA devices, or one that waits for Heddle, says that matters here.
 struct DevicePod {
   std::string ns, name, scheduler;
   bool by_hand = false;                  // whoever made it named its node
   std::vector<std::string> rdma_faults;  // why it cannot use the RDMA devices that it has
-  bool gpus = true;                      // else RDMA devices alone
+  bool gpus = true;                      // else RDMA devices, or none at all
+  bool gated = false;                    // by Heddle's gate
+  bool unbound = false;                  // has no node yet
   friend bool operator==(const DevicePod&, const DevicePod&) = default;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -128,15 +129,27 @@ class RdmaOfNodes {
       told_;  // by node and resource: whether its ports speak RoCE
 };
 
-// Of a pod with GPUs or with NICs that speak RoCE what is looked at, of any other nothing.
+bool IsGated(const Json& pod) {
+  const Json& gates = kube::ArrayAt(pod, {"spec", "schedulingGates"});
+  return std::any_of(gates.begin(), gates.end(),
+                     [](const Json& gate) { return kube::StringAt(gate, {"name"}) == keys::kGangGate; });
+}
+
+// Of a pod with GPUs or with NICs that speak RoCE, and of one that waits for Heddle, what is looked at, of any other
+// nothing.
 Json LeanPod(const Json& object, const RdmaOfNodes& rdma) {
   if (!IsLive(object)) return {};
   const bool gpus = GpusWanted(object) > 0;
   const std::vector<std::string> roce = rdma.RoceOf(object);
-  if (!gpus && roce.empty()) return {};
+  const bool gated = IsGated(object), unbound = kube::StringAt(object, {"spec", "nodeName"}).empty();
+  const std::string scheduler = kube::StringAt(object, {"spec", "schedulerName"});
+  const bool waits_for_us = gated || (unbound && scheduler == keys::kSchedulerName);
+  if (!gpus && roce.empty() && !waits_for_us) return {};
   Json lean{{"metadata", {{"namespace", kube::Namespace(object)}, {"name", kube::Name(object)}}},
-            {"scheduler", kube::StringAt(object, {"spec", "schedulerName"})},
+            {"scheduler", scheduler},
             {"gpus", gpus},
+            {"gated", gated},
+            {"unbound", unbound},
             {"byHand", IsByHand(object)},
             {"faults", Json::array()}};
   if (!roce.empty()) lean["faults"] = crds::RdmaPodFaults(object, roce, true);
@@ -154,7 +167,8 @@ base::Result<std::vector<DevicePod>> ReadDevicePods(kube::Client& client, const 
     if (!one.is_object()) continue;
     pods.push_back({kube::Namespace(one), kube::Name(one), kube::StringAt(one, {"scheduler"}),
                     kube::BoolAt(one, {"byHand"}).value_or(false), one.at("faults"),
-                    kube::BoolAt(one, {"gpus"}).value_or(true)});
+                    kube::BoolAt(one, {"gpus"}).value_or(true), kube::BoolAt(one, {"gated"}).value_or(false),
+                    kube::BoolAt(one, {"unbound"}).value_or(false)});
   }
   return pods;
 }

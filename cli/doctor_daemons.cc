@@ -67,30 +67,17 @@ void CheckDeployment(const DoctorReading& reading, const std::string& component,
 // `deployment` is whose Lease it is, `without` what stands still while nobody holds it.
 void CheckLease(const DoctorReading& reading, std::string_view name, std::string_view deployment,
                 std::string_view without, Findings& findings) {
-  constexpr std::chrono::seconds kSlack{10};
   const std::string check = "lease";
-  const std::string remedy =
-      fmt::format("kubectl -n {} logs deploy/{} --all-containers --tail=50", reading.ns, deployment);
-  const Json* lease = Ours(reading.leases, reading.ns, name);
-  if (lease == nullptr) {
-    findings.push_back(
-        {check, Verdict::kProblem, fmt::format("nobody has ever held {}: {}", name, without), remedy});
+  const std::string why = WhyNotHeld(reading, name);
+  if (why.empty()) {
+    const std::string holder =
+        kube::StringAt(*Ours(reading.leases, reading.ns, name), {"spec", "holderIdentity"});
+    findings.push_back({check, Verdict::kOk, fmt::format("{} is held by {}", name, holder), ""});
     return;
   }
-  const std::string holder = kube::StringAt(*lease, {"spec", "holderIdentity"});
-  const auto renewed = base::ParseTime(kube::StringAt(*lease, {"spec", "renewTime"}));
-  const auto duration = kube::IntAt(*lease, {"spec", "leaseDurationSeconds"}).value_or(0);
-  const std::chrono::seconds holds(std::clamp<std::int64_t>(duration, 0, 86'400));
-  if (holder.empty()) {
-    findings.push_back({check, Verdict::kProblem, fmt::format("nobody holds {}: {}", name, without), remedy});
-  } else if (!renewed || reading.now > *renewed + holds + kSlack) {
-    findings.push_back({check, Verdict::kProblem,
-                        fmt::format("{} was renewed {} ago by {}, and is over: {}", name,
-                                    AgeText(renewed, reading.now), holder, without),
-                        remedy});
-  } else {
-    findings.push_back({check, Verdict::kOk, fmt::format("{} is held by {}", name, holder), ""});
-  }
+  findings.push_back(
+      {check, Verdict::kProblem, fmt::format("{}: {}", why, without),
+       fmt::format("kubectl -n {} logs deploy/{} --all-containers --tail=50", reading.ns, deployment)});
 }
 
 bool HasGpus(const Json& node) {
@@ -167,6 +154,12 @@ std::string TagOf(std::string image) {
                                                                                    : image.substr(colon + 1);
 }
 
+// Of this version, also where it was built anew under a tag of its own (docs/installing.md): 0.1.0-20261127.
+bool IsOfThisVersion(std::string_view tag) {
+  return tag.starts_with(base::kVersion) &&
+         (tag.size() == base::kVersion.size() || tag[base::kVersion.size()] == '-');
+}
+
 // Components that are of other versions than this program: version to who has it.
 std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& reading) {
   std::map<std::string, std::set<std::string>> others;
@@ -181,7 +174,7 @@ std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& 
         // The scheduler beside us has the cluster's version (CheckSchedulerVersion), and people may name images of
         // their own as they like.
         if (image.find("heddle") == std::string::npos || tag.empty() || tag == version) continue;
-        if (tag != base::kVersion) others["image " + tag].insert(kube::Name(one));
+        if (!IsOfThisVersion(tag)) others["image " + tag].insert(kube::Name(one));
       }
     }
   }
@@ -218,6 +211,20 @@ void CheckSchedulerVersion(const DoctorReading& reading, Findings& findings) {
 }
 
 }  // namespace
+
+std::string WhyNotHeld(const DoctorReading& reading, std::string_view lease_name) {
+  constexpr std::chrono::seconds kSlack{10};
+  const Json* lease = Ours(reading.leases, reading.ns, lease_name);
+  if (lease == nullptr) return fmt::format("nobody has ever held {}", lease_name);
+  const std::string holder = kube::StringAt(*lease, {"spec", "holderIdentity"});
+  const auto renewed = base::ParseTime(kube::StringAt(*lease, {"spec", "renewTime"}));
+  const auto duration = kube::IntAt(*lease, {"spec", "leaseDurationSeconds"}).value_or(0);
+  const std::chrono::seconds holds(std::clamp<std::int64_t>(duration, 0, 86'400));
+  if (holder.empty()) return fmt::format("nobody holds {}", lease_name);
+  if (renewed && reading.now <= *renewed + holds + kSlack) return {};
+  return fmt::format("{} was renewed {} ago by {}, and is over", lease_name, AgeText(renewed, reading.now),
+                     holder);
+}
 
 void CheckInstalls(const DoctorReading& reading, Findings& findings) {
   const std::string check = "installs";

@@ -36,7 +36,12 @@ void CheckAgents(const DoctorReading& reading, Findings& findings);
 void CheckVersions(const DoctorReading& reading, Findings& findings);
 void CheckRights(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckPods(const DoctorReading& reading, const Installation& installed, Findings& findings);
+// Pods that wait for a gate or a scheduler that nobody serves. Says nothing where there are none.
+void CheckStranded(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckNeighbours(const DoctorReading& reading, Findings& findings);
+
+// Why nobody holds that Lease of ours: "nobody holds heddle-scheduler". Empty = somebody does. The Leases were read.
+std::string WhyNotHeld(const DoctorReading& reading, std::string_view lease_name);
 
 // Why pods of Heddle's own are not ready, by what most of them say: "heddle-operator-x1 and heddle-operator-x2:
 // container operator: ImagePullBackOff: …"; empty where they say nothing or could not be read.

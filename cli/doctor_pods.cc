@@ -51,6 +51,11 @@ bool Mentions(const Json& deployment, std::string_view word) {
   return false;
 }
 
+bool HasGatingPolicy(const Objects& mutating) {
+  return std::any_of(mutating.begin(), mutating.end(),
+                     [](const Json& one) { return kube::Name(one) == "heddle-gang"; });
+}
+
 void CheckBypass(const DoctorReading& reading, const Installation& installed, Findings& findings) {
   std::map<std::string, std::vector<std::string>> other;  // by scheduler
   std::vector<std::string> by_hand;
@@ -128,6 +133,38 @@ void CheckPods(const DoctorReading& reading, const Installation& installed, Find
     CheckBypass(reading, installed, findings);
   }
   CheckRdma(reading, findings);
+}
+
+void CheckStranded(const DoctorReading& reading, const Installation& installed, Findings& findings) {
+  if (!reading.pods || (!installed.observes && !reading.leases)) return;  // said with what could not be read
+  const std::string away =
+      installed.observes ? "mode=observe" : WhyNotHeld(reading, crds::keys::kSchedulerLease);
+  if (away.empty()) return;
+  std::vector<std::string> gated, unbound;
+  for (const DevicePod& pod : *reading.pods) {
+    if (pod.gated) {
+      gated.push_back(Title(pod));
+    } else if (pod.unbound && pod.scheduler == crds::keys::kSchedulerName) {
+      unbound.push_back(Title(pod));
+    }
+  }
+  // `release` refuses where new pods would be gated again: while what gates them is in force, or may be.
+  const bool gates = !installed.observes && (!reading.mutating || HasGatingPolicy(*reading.mutating));
+  const std::string first =
+      gates ? "start the scheduler again (see lease); or where Heddle is to go, helm uninstall, and then "
+            : "";
+  const auto report = [&](std::vector<std::string>& pods, std::string_view waits, const std::string& remedy) {
+    if (pods.empty()) return;
+    std::sort(pods.begin(), pods.end());
+    findings.push_back({"stranded", Verdict::kProblem,
+                        fmt::format("{} {} {} ({}): {}", base::Counted(pods.size(), "pod"),
+                                    pods.size() == 1 ? "waits" : "wait", waits, away, FirstNames(pods)),
+                        first + remedy});
+  };
+  report(gated, "at Heddle's gate, which nobody opens", "kubectl heddle release --all");
+  // These have no gate to take off, and nothing changes the schedulerName of a pod.
+  report(unbound, "for the scheduler heddle, which is away",
+         "have their owners make them anew: suspend and resume a Job (spec.suspend), delete other pods");
 }
 
 void CheckNeighbours(const DoctorReading& reading, Findings& findings) {

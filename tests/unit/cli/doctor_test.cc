@@ -540,6 +540,63 @@ TEST(Doctor, KnowsAnInstallationThatOnlyObserves) {
   EXPECT_THAT(TheOne(reading).what, HasSubstr("heddle-gang is not there"));
 }
 
+TEST(Doctor, NamesPodsThatASwitchToObserveStranded) {
+  DoctorReading reading = Healthy();
+  Remove(reading.mutating, "heddle-gang");
+  reading.mutating_bindings->clear();
+  reading.deployments->back()["metadata"]["name"] = "heddle-observer";
+  Deny(reading, {Option::kPlacing, Option::kPreemption, Option::kComputeDomains});
+  reading.pods->push_back(
+      {.ns = "team", .name = "gated-1", .scheduler = "heddle", .gated = true, .unbound = true});
+  reading.pods->push_back({.ns = "other",
+                           .name = "gated-0",
+                           .scheduler = "heddle",
+                           .gpus = false,
+                           .gated = true,
+                           .unbound = true});
+  reading.pods->push_back({.ns = "team", .name = "single", .scheduler = "heddle", .unbound = true});
+  // Of another scheduler's pods none is ours to speak of.
+  reading.pods->push_back({.ns = "team", .name = "theirs", .scheduler = "volcano", .unbound = true});
+  EXPECT_THAT(
+      NotOk(reading),
+      ElementsAre(Finding{"stranded", Verdict::kProblem,
+                          "2 pods wait at Heddle's gate, which nobody opens (mode=observe): other/gated-0 "
+                          "and team/gated-1",
+                          "kubectl heddle release --all"},
+                  Finding{"stranded", Verdict::kProblem,
+                          "1 pod waits for the scheduler heddle, which is away (mode=observe): team/single",
+                          "have their owners make them anew: suspend and resume a Job (spec.suspend), delete "
+                          "other pods"}));
+}
+
+TEST(Doctor, NamesPodsThatWaitForASchedulerThatNobodyRuns) {
+  DoctorReading reading = Healthy();
+  reading.pods->push_back(
+      {.ns = "team", .name = "gated", .scheduler = "heddle", .gated = true, .unbound = true});
+  EXPECT_THAT(NotOk(reading), IsEmpty()) << "they wait their turn";
+  const auto stranded = [&reading] {
+    for (const Finding& one : Diagnose(reading)) {
+      if (one.check == "stranded") return one;
+    }
+    return Finding{};
+  };
+  *reading.leases->begin() = Lease("heddle-scheduler", "scheduler-7d9_x", seconds(600));
+  EXPECT_EQ(stranded().what,
+            "1 pod waits at Heddle's gate, which nobody opens (heddle-scheduler was renewed 10m ago by "
+            "scheduler-7d9_x, and is over): team/gated");
+  EXPECT_THAT(stranded().remedy,
+              HasSubstr("start the scheduler again (see lease); or where Heddle is to go"));
+  Remove(reading.leases, "heddle-scheduler");
+  EXPECT_THAT(stranded().what, HasSubstr("(nobody has ever held heddle-scheduler)"));
+  // Uninstalled: nothing would gate them again.
+  Remove(reading.mutating, "heddle-gang");
+  EXPECT_EQ(stranded().remedy, "kubectl heddle release --all");
+  reading.mutating = Forbidden<Objects>("mutatingadmissionpolicies");
+  EXPECT_THAT(stranded().remedy, HasSubstr("start the scheduler again")) << "they may be in force";
+  reading.leases = Forbidden<Objects>("leases");
+  EXPECT_EQ(stranded(), Finding{}) << "nobody knows, and the check of Leases says so";
+}
+
 TEST(Doctor, FindsNoFaultWithDaemonsThatRunElsewhere) {
   DoctorReading reading = Healthy();
   reading.deployments->clear();
@@ -616,6 +673,8 @@ TEST(Doctor, ReadsVersionsFromImagesToo) {
   };
   EXPECT_THAT(with_image("reg:5000/heddle"), IsEmpty());
   EXPECT_THAT(with_image("reg:5000/heddle:0.1.0@sha256:abc"), IsEmpty());
+  EXPECT_THAT(with_image("reg:5000/heddle:0.1.0-20261127"), IsEmpty()) << "built anew under a tag of its own";
+  EXPECT_THAT(with_image("reg:5000/heddle:0.1.01").at(0).what, HasSubstr("image 0.1.01: heddle-operator"));
   EXPECT_THAT(with_image("reg:5000/mirror/other:9"), IsEmpty()) << "people name images as they like";
   EXPECT_THAT(with_image("heddle:0.2.0").at(0).what,
               HasSubstr("image 0.2.0: heddle-operator; this program is 0.1.0"));
@@ -902,6 +961,27 @@ TEST_F(DoctorStage, NamesAgentsThatMayNotReadTheirMachine) {
                                                  {"message", "/dev/infiniband/umad0: Permission denied"}}});
   server.Put(ResourceOf(keys::kNodeTopology), object);
   EXPECT_THAT(Run().out, HasSubstr("the agent was not permitted to read some of its machine: gpu-2"));
+}
+
+TEST_F(DoctorStage, FindsPodsThatWaitForNobodyWithGpusOrWithout) {
+  for (const char* name : {"gated", "launcher", "routed", "theirs"})
+    AddPod(name, 0, "", std::string(name) == "launcher" ? 0 : 8);
+  const auto edit = [this](const std::string& name, const std::function<void(Json&)>& change) {
+    server.Edit(kube::kPods, {"train", name + "-0"}, change);
+  };
+  for (const char* name : {"gated", "launcher"}) {
+    edit(name, [](Json& pod) {
+      pod["spec"]["schedulerName"] = "heddle";
+      pod["spec"]["schedulingGates"] =
+          Json::array({nullptr, {{"name", "other"}}, {{"name", "heddle.dev/gang"}}});
+    });
+  }
+  edit("routed", [](Json& pod) { pod["spec"]["schedulerName"] = "heddle"; });
+  const std::string text = Run().out;
+  EXPECT_THAT(text, HasSubstr("2 pods wait at Heddle's gate, which nobody opens (nobody has ever held "
+                              "heddle-scheduler): train/gated-0 and train/launcher-0"));
+  EXPECT_THAT(text, HasSubstr("1 pod waits for the scheduler heddle, which is away"));
+  EXPECT_THAT(text, Not(HasSubstr("away (nobody has ever held heddle-scheduler): train/theirs-0")));
 }
 
 // Nodes whose NICs speak RoCE, InfiniBand and both, told of a resource as the operator makes it of an RdmaDevicePolicy.
