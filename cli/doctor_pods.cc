@@ -51,8 +51,10 @@ bool Mentions(const Json& deployment, std::string_view word) {
   return false;
 }
 
-bool HasGatingPolicy(const Objects& mutating) {
-  return std::any_of(mutating.begin(), mutating.end(),
+// As `release` looks for it.
+bool IsGatingInForce(const DoctorReading& reading) {
+  if (!reading.mutating_bindings) return true;  // it may be
+  return std::any_of(reading.mutating_bindings->begin(), reading.mutating_bindings->end(),
                      [](const Json& one) { return kube::Name(one) == "heddle-gang"; });
 }
 
@@ -148,8 +150,8 @@ void CheckStranded(const DoctorReading& reading, const Installation& installed, 
       unbound.push_back(Title(pod));
     }
   }
-  // `release` refuses where new pods would be gated again: while what gates them is in force, or may be.
-  const bool gates = !installed.observes && (!reading.mutating || HasGatingPolicy(*reading.mutating));
+  // `release` refuses where new pods would be gated again.
+  const bool gates = !installed.observes && IsGatingInForce(reading);
   const std::string first =
       gates ? "start the scheduler again (see lease); or where Heddle is to go, helm uninstall, and then "
             : "";

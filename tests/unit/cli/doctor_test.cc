@@ -590,8 +590,9 @@ TEST(Doctor, NamesPodsThatWaitForASchedulerThatNobodyRuns) {
   EXPECT_THAT(stranded().what, HasSubstr("(nobody has ever held heddle-scheduler)"));
   // Uninstalled: nothing would gate them again.
   Remove(reading.mutating, "heddle-gang");
+  Remove(reading.mutating_bindings, "heddle-gang");
   EXPECT_EQ(stranded().remedy, "kubectl heddle release --all");
-  reading.mutating = Forbidden<Objects>("mutatingadmissionpolicies");
+  reading.mutating_bindings = Forbidden<Objects>("mutatingadmissionpolicybindings");
   EXPECT_THAT(stranded().remedy, HasSubstr("start the scheduler again")) << "they may be in force";
   reading.leases = Forbidden<Objects>("leases");
   EXPECT_EQ(stranded(), Finding{}) << "nobody knows, and the check of Leases says so";
