@@ -20,7 +20,7 @@ refuse() {
 takes_file() {
   case $command in
     plan | bench | lint | check | prepare | switch | fabric | 'fabric design') ;;
-    topology | cables) case $before,$word in --topology,* | *,--topology=*) ;; *) return 1 ;; esac ;;
+    topology | cables | status | explain | observe) case $before,$word in --topology,* | *,--topology=*) ;; *) return 1 ;; esac ;;
     *) return 1 ;;
   esac
   case $before in
@@ -32,7 +32,7 @@ takes_file() {
 
 # kubectl's own words are kept for it, the others are the program's: "$@" is taken apart and put together again behind
 # itself.
-command='' cluster='' context='' input='' given_namespace='' before=''
+command='' cluster='' context='' input='' given_namespace='' given_topology='' before=''
 count=$#
 while [ "$count" -gt 0 ]; do
   word=$1
@@ -46,6 +46,7 @@ while [ "$count" -gt 0 ]; do
     --kubeconfig=*) cluster=${word#*=} ;;
     --context=*) context=${word#*=} ;;
     -n | -n?* | --namespace | --namespace=*) given_namespace=yes ;;
+    --topology | --topology=*) given_topology=yes ;;
   esac
   case $before,$word in
     --kubeconfig,* | --context,* | *,--kubeconfig | *,--kubeconfig=* | *,--context | *,--context=*)
@@ -131,7 +132,9 @@ runs on, with rights of your own, or let helm uninstall do it" ;;
     exit
     ;;
   explain | check | bench)
-    # The program would take its own namespace there for yours.
+    # The program would take its own namespace there for yours. Of a file it takes all; what `check` asks about is in the
+    # cluster all the same.
+    case $command,$given_topology in explain,yes | bench,yes) given_namespace=yes ;; esac
     if [ -z "$given_namespace" ]; then
       mine=$(kube config view --minify -o 'jsonpath={..namespace}' 2>/dev/null) || mine=''
       set -- "$@" -n "${mine:-default}"

@@ -125,6 +125,11 @@ TEST_F(Shim, HandsAFileIn) {
             Exec("[topology][gpu-017][--topology][-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("cables --csv --topology='a b.json'").out,
             Exec("[cables][--csv][--topology=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("status --all --topology 'a b.json'").out,
+            Exec("[status][--all][--topology][-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("observe --days 30 --topology='a b.json'").out,
+            Exec("[observe][--days][30][--topology=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("status --topology=- < 'a b.json'").out, Exec("[status][--topology=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric --topology 'a b.json'").out, Exec("[fabric][--topology][-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric --topology - < 'a b.json'").out, Exec("[fabric][--topology][-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric design --topology=-").out, Exec("[fabric][design][--topology=-]"));
@@ -135,10 +140,27 @@ TEST_F(Shim, HandsAFileIn) {
             Exec("[check][--infiniband][-][-n][x]", "[-i]") + "kind: LosslessPolicy\n");
 }
 
+// The namespace of your kubeconfig is none of the file's: it has its own.
+TEST_F(Shim, AsksInEveryNamespaceOfAFile) {
+  EXPECT_EQ(Run("explain gang/llama --topology 'a b.json'").out,
+            Exec("[explain][gang/llama][--topology][-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("explain gang/llama --topology='a b.json'").out,
+            Exec("[explain][gang/llama][--topology=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("explain gang/llama --topology - -n x < 'a b.json'").out,
+            Exec("[explain][gang/llama][--topology][-][-n][x]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("bench job/llama --topology 'a b.json'").out,
+            Exec("[bench][job/llama][--topology][-]", "[-i]") + "{}\n");
+  // The Job is in the cluster, and so in a namespace.
+  EXPECT_EQ(Run("check job/llama --topology 'a b.json'").out,
+            Exec("[check][job/llama][--topology][-][-n][team]", "[-i]") + "{}\n");
+}
+
 // A node, a namespace or an image may be called like a file that lies there.
 TEST_F(Shim, TakesNoOtherWordForAFile) {
   Write("gpu-017", "");
   EXPECT_EQ(Run("topology gpu-017").out, Exec("[topology][gpu-017]"));
+  EXPECT_EQ(Run("explain gpu-017").out, Exec("[explain][gpu-017][-n][team]"));
+  EXPECT_EQ(Run("status -n policy.yaml").out, Exec("[status][-n][policy.yaml]"));
   EXPECT_EQ(Run("lint --rules -n policy.yaml").out, Exec("[lint][--rules][-n][policy.yaml]"));
   EXPECT_EQ(Run("bench --nodes gpu-017 --image policy.yaml -n x").out,
             Exec("[bench][--nodes][gpu-017][--image][policy.yaml][-n][x]"));
