@@ -155,6 +155,10 @@ void DefinePrepare(CLI::App& prepare, PrepareOptions& flags) {
       .add_option("--gpu-resource", flags.gpu_resources,
                   "What GPUs are called: nvidia.com/gpu, amd.com/gpu or heddle.dev/gpu (nvidia.com/gpu)")
       ->allow_extra_args(false);
+  prepare.add_flag(
+      "--without-fabric", flags.without_fabric,
+      "Do not ask for heddle.dev/fabric: where the chart has agent.devices.enabled=false no node "
+      "offers it");
   prepare.footer(kPrepareHelp);
 }
 

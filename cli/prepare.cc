@@ -66,7 +66,7 @@ void AskForFabric(Json& resources) {
   }
 }
 
-bool PrepareTemplate(Json& pod, const std::vector<std::string>& gpu_resources) {
+bool PrepareTemplate(Json& pod, const std::vector<std::string>& gpu_resources, bool without_fabric) {
   if (!pod.contains("spec") || !pod["spec"].is_object()) return false;
   Json& spec = pod["spec"];
   Json* worker = FirstWithGpu(spec, "containers", gpu_resources);
@@ -76,7 +76,7 @@ bool PrepareTemplate(Json& pod, const std::vector<std::string>& gpu_resources) {
   spec["schedulerName"] = std::string(keys::kSchedulerName);
   if (kube::Annotation(pod, keys::kParallelism)) {
     AddGate(spec);
-    if (worker != nullptr) AskForFabric((*worker)["resources"]);
+    if (worker != nullptr && !without_fabric) AskForFabric((*worker)["resources"]);
   }
   return pod != before;
 }
@@ -113,16 +113,17 @@ void AskForFabricBeside(Json& train_job, const Json& runtime, const Json& job, c
 
 }  // namespace
 
-std::size_t PrepareObject(Json& object, const std::vector<std::string>& gpu_resources) {
+std::size_t PrepareObject(Json& object, const std::vector<std::string>& gpu_resources, bool without_fabric) {
   std::size_t changed = 0;
   for (const crds::PodTemplate& one : crds::PodTemplatesOf(object)) {
     // They point into `object`, which is ours to change; the vector is not looked at by position again.
-    if (PrepareTemplate(const_cast<Json&>(*one.pod), gpu_resources)) ++changed;  // NOLINT
+    if (PrepareTemplate(const_cast<Json&>(*one.pod), gpu_resources, without_fabric)) ++changed;  // NOLINT
   }
   return changed;
 }
 
-std::size_t PrepareTrainJob(Json& train_job, Json& runtime, const std::vector<std::string>& gpu_resources) {
+std::size_t PrepareTrainJob(Json& train_job, Json& runtime, const std::vector<std::string>& gpu_resources,
+                            bool without_fabric) {
   const Json made = crds::JobSetOf(train_job, runtime);
   const Json& jobs = kube::ArrayAt(made, {"spec", "replicatedJobs"});
   std::size_t changed = 0;
@@ -133,13 +134,13 @@ std::size_t PrepareTrainJob(Json& train_job, Json& runtime, const std::vector<st
     const Json* merged = kube::Find(jobs[i], {"template", "spec", "template"});
     if (pod == nullptr || merged == nullptr || kube::Find(*pod, {"spec"}) == nullptr) continue;
     Json wanted = *merged;
-    if (!(*pod)["spec"].is_object() || !PrepareTemplate(wanted, gpu_resources)) continue;
+    if (!(*pod)["spec"].is_object() || !PrepareTemplate(wanted, gpu_resources, without_fabric)) continue;
     ++changed;
     (*pod)["spec"]["schedulerName"] = std::string(keys::kSchedulerName);
     if (!kube::Annotation(wanted, keys::kParallelism)) continue;
     AddGateBeside(train_job, kube::StringAt(jobs[i], {"name"}), *pod);
     const Json* worker = FirstWithGpu(wanted["spec"], "containers", gpu_resources);
-    if (worker != nullptr)
+    if (worker != nullptr && !without_fabric)
       AskForFabricBeside(train_job, runtime, jobs[i], kube::StringAt(*worker, {"name"}), *pod);
   }
   return changed;
@@ -174,8 +175,7 @@ void NoteUnknownAnnotations(const std::vector<Json>& objects, std::set<std::stri
 }
 
 // Of the TrainJobs whose runtime is among the objects; a note for each of the others.
-std::size_t PrepareTrainJobs(std::vector<Json>& objects, const std::vector<std::string>& gpu_resources,
-                             std::string& notes) {
+std::size_t PrepareTrainJobs(std::vector<Json>& objects, const PrepareOptions& options, std::string& notes) {
   std::size_t changed = 0;
   for (Json& object : objects) {
     if (!crds::IsTrainJob(object)) continue;
@@ -183,7 +183,7 @@ std::size_t PrepareTrainJobs(std::vector<Json>& objects, const std::vector<std::
       return crds::IsTrainingRuntime(one) && crds::Names(object, one);
     });
     if (runtime != objects.end()) {
-      changed += PrepareTrainJob(object, *runtime, gpu_resources);
+      changed += PrepareTrainJob(object, *runtime, options.gpu_resources, options.without_fabric);
       continue;
     }
     const crds::RuntimeRef ref = crds::RuntimeOf(object);
@@ -223,7 +223,7 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
       return Failure(readable.error());
     const auto done = ForEachObject(*text, nullptr, [&](const Json& object) -> base::Status {
       Json copy = object;
-      changed += PrepareObject(copy, options.gpu_resources);
+      changed += PrepareObject(copy, options.gpu_resources, options.without_fabric);
       objects.push_back(std::move(copy));
       return {};
     });
@@ -232,7 +232,7 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
     }
   }
   std::string notes;
-  changed += PrepareTrainJobs(objects, options.gpu_resources, notes);
+  changed += PrepareTrainJobs(objects, options, notes);
   std::set<std::string> misspelt;
   NoteUnknownAnnotations(objects, misspelt);
   Output output;

@@ -114,6 +114,16 @@ class MutatingPolicyTest(ChartTestCase):
         self.assertEqual(made["spec"]["containers"][0]["resources"], {"limits": limits, "requests": limits})
         self.assertEqual(gates(made), [GATE])
 
+    def test_a_gang_pod_does_not_ask_for_the_fabric_where_no_agent_offers_it(self):
+        self.heddle.install(agent={"devices": {"enabled": False}})
+        self.addCleanup(self.heddle.install)
+
+        def limits():
+            return self.dry_create(pod(annotations=GANG))["spec"]["containers"][0]["resources"]["limits"]
+        self.plane.wait_for(lambda: limits() == {"nvidia.com/gpu": "1"}, "gang pods to ask for their GPUs alone")
+        made = self.dry_create(pod(annotations=GANG))
+        self.assertEqual((made["spec"]["schedulerName"], gates(made)), ("heddle", [GATE]))
+
     def test_the_pods_of_a_job_wait_behind_the_gate(self):
         self.rest.create(path("jobs", TRAINING_NAMESPACE), indexed_job("gang", pods=4, gpus=2, annotations=GANG))
         self.addCleanup(self.rest.delete, path("jobs", TRAINING_NAMESPACE, "gang"), propagationPolicy="Background")

@@ -329,6 +329,8 @@ TEST(Flags, AreCheckedBeforeAClusterIsAsked) {
               HasSubstr("--gpu-resource \"gpu\": write amd.com/gpu, heddle.dev/gpu or nvidia.com/gpu, as it "
                         "stands in a container's limits"));
   EXPECT_FALSE(Read({"prepare", "-f", "/nowhere", "--gpu-resource", "amd.com/gpu"}).instead);
+  EXPECT_FALSE(Read({"prepare", "-f", "/nowhere"}).flags.prepare.without_fabric);
+  EXPECT_TRUE(Read({"prepare", "-f", "/nowhere", "--without-fabric"}).flags.prepare.without_fabric);
 }
 
 TEST(Flags, SayWhichVersionThisIs) {

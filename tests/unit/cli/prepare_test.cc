@@ -42,6 +42,19 @@ TEST(Prepare, GatesAGangsTemplateAndAsksForTheFabricBesideItsGpus) {
   EXPECT_EQ(spec["containers"][1]["resources"]["requests"]["heddle.dev/fabric"], "1");
 }
 
+// Where no agent offers it, no node has room for a pod that asks for it.
+TEST(Prepare, AsksForNoFabricWhereItIsToldSo) {
+  Json job = Job("tp=8", 8);
+  EXPECT_EQ(PrepareObject(job, kGpus, true), 1u);
+  EXPECT_EQ(PodSpec(job)["schedulerName"], "heddle");
+  EXPECT_EQ(PodSpec(job)["schedulingGates"].size(), 1u);
+  EXPECT_EQ(PodSpec(job)["containers"][1]["resources"], Json::parse(R"({"limits": {"nvidia.com/gpu": 8}})"));
+  const auto read = [](const std::string&) -> base::Result<std::string> { return Job("tp=8", 8).dump(); };
+  const Output output = Prepare({.files = {"-"}, .without_fabric = true}, read, {});
+  EXPECT_THAT(output.out, HasSubstr("name: heddle.dev/gang"));
+  EXPECT_THAT(output.out, testing::Not(HasSubstr("heddle.dev/fabric")));
+}
+
 TEST(Prepare, ChangesNothingASecondTime) {
   Json job = Job("tp=8", 8);
   (void)PrepareObject(job, kGpus);
@@ -112,6 +125,14 @@ TEST(PrepareTrainJob, PutsEachThingWhereItCanStand) {
   EXPECT_EQ(PrepareTrainJob(job, runtime, kGpus), 0u);
   EXPECT_EQ(runtime, once[0]);
   EXPECT_EQ(job, once[1]);
+}
+
+TEST(PrepareTrainJob, AsksForNoFabricWhereItIsToldSo) {
+  auto [runtime, job] = TrainJobExample();
+  const Json before = job["spec"]["trainer"];
+  EXPECT_EQ(PrepareTrainJob(job, runtime, kGpus, true), 1u);
+  EXPECT_EQ(job["spec"]["podTemplateOverrides"][0]["spec"]["schedulingGates"], kGate);
+  EXPECT_EQ(job["spec"]["trainer"], before);
 }
 
 TEST(PrepareTrainJob, GatesTheRuntimeWhereTheAnnotationAndTheGpusStandThere) {
