@@ -18,7 +18,7 @@ POLICIES = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 KUBERNETES = "1.36.3"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the CRDs are long
 # Maps whose keys are the user's own.
-FREE = {"resources", "nodeSelector", "labels", "annotations", "namespaceSelector"}
+FREE = {"resources", "nodeSelector", "labels", "annotations", "podLabels", "podAnnotations", "namespaceSelector"}
 
 
 class ChartTextTestCase(unittest.TestCase):

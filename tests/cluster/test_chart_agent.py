@@ -49,7 +49,7 @@ class AgentAccessTest(ChartTestCase):
         agent = spec["containers"][0]
         self.assertEqual(agent["securityContext"], {"privileged": True, "readOnlyRootFilesystem": True})
         self.assertNotIn("runtimeClassName", spec)
-        self.assertNotIn("nodeSelector", spec)
+        self.assertEqual(spec["nodeSelector"], {"kubernetes.io/os": "linux"})
         self.assertEqual(self.host_paths(spec), {
             "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
             "device-plugins": "/var/lib/kubelet/device-plugins", "state": "/var/lib/heddle", "driver-root": "/",

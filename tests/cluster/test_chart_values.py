@@ -97,9 +97,29 @@ WRONG = (
     ("agent.lldp.socket", "/lldpd.socket", 'agent.lldp.socket is "/lldpd.socket": write a path of the node from / on, in a folder'),
     ("agent.lldp.socket", "/run/../lldpd.socket", 'agent.lldp.socket is "/run/../lldpd.socket": write a path of the node'),
     ("agent.labelsFile", "/./labels", 'agent.labelsFile is "/./labels": write a path of the node'),
-    ("extender.port", 8011, "extender.port is 8011, which is that of extender.metricsPort, too: choose another"),
-    ("extender.metricsPort", 10259, "which is that of kube-scheduler beside it, too"),
-    ("operator", {"page": {"enabled": True, "port": 8081}}, "operator.page.port is 8081, which is operator.port, too"))
+    ("extender.port", 8011, "extender.port and extender.metricsPort are both 8011: write two, such as 8010 and 8011"),
+    ("extender.metricsPort", 8010, "extender.port and extender.metricsPort are both 8010: write two, such as 8010 and 8011"),
+    ("extender.metricsPort", 10259, "which is that of kube-scheduler beside it, too: write another, such as 8011"),
+    ("extender.port", 10259, "extender.port is 10259, which is that of kube-scheduler beside it, too: write another, such as 8010"),
+    ("extender", {"port": 10259, "metricsPort": 8010}, "which is that of kube-scheduler beside it, too: write another, such as 8012"),
+    ("extender", {"port": 8011, "metricsPort": 10259}, "which is that of kube-scheduler beside it, too: write another, such as 8012"),
+    ("operator", {"page": {"enabled": True, "port": 8081}}, "operator.port and operator.page.port are both 8081: write two"),
+    ("operator", {"port": 8090, "page": {"enabled": True}}, "are both 8090: write two, such as 8081 and 8090"),
+    ("agent.port", 10250, "agent.port is 10250, which is the kubelet's own, and the agents are on their hosts' network: write"),
+    ("agent.port", 10248, "agent.port is 10248, which is the kubelet's own"),
+    ("uninstall.resources.limits.cpu", "lots", 'uninstall.resources.limits.cpu is "lots", which is no quantity'),
+    ("helmTest.resources.limits.memory", "64MB", 'helmTest.resources.limits.memory is "64MB", which is no quantity'),
+    ("agent.lldp.resources.requests.cpu", "x", 'agent.lldp.resources.requests.cpu is "x", which is no quantity'),
+    ("podLabels", {"team": 7}, "at '/podLabels/team': got number, want string"),
+    ("podLabels", {"team": "a/b"}, 'podLabels.team is "a/b": write up to 63 letters, digits'),
+    ("podLabels", {"team": "a" * 64}, "write up to 63 letters, digits"),
+    ("podLabels", {"a b": "x"}, 'a key of podLabels is "a b": write it as Kubernetes has keys'),
+    ("podAnnotations", {"/x": "x"}, 'a key of podAnnotations is "/x": write it as Kubernetes has keys'),
+    # What Deployments select their pods by, and what the scheduler's pods have already.
+    ("podLabels", {"app.kubernetes.io/name": "x"}, "podLabels has app.kubernetes.io/name, which is the chart's own on its pods"),
+    ("podLabels", {"app.kubernetes.io/component": "x"}, "write it under another key"),
+    ("podAnnotations", {"heddle.dev/config": "x"}, "podAnnotations has heddle.dev/config, which is the chart's own on its pods"),
+    ("podAnnotations", {"helm.sh/hook": "pre-install"}, "podAnnotations has helm.sh/hook, which is the chart's own on its pods"))
 
 
 def nested(path, value):
@@ -366,18 +386,6 @@ class SwitchesTest(ChartTextTestCase):
         missing = {(group, kind) for group, kind in asked if not rights(role) & {(group, kind, "list"), (group, kind, "create")}}
         self.assertEqual(missing, set())
 
-    def test_pods_go_where_the_values_say(self):
-        objects = self.objects(EVERYTHING)
-        for kind, name in (("Deployment", "heddle-operator"), ("Job", "heddle-uninstall"), ("Pod", "heddle-test")):
-            spec = pod_of(named(objects, kind, name))["spec"]
-            self.assertEqual((spec["nodeSelector"], spec["tolerations"]),
-                             ({"role": "infra"}, [{"key": "infra", "operator": "Exists"}]), name)
-        scheduler = pod_of(named(objects, "Deployment", "heddle-scheduler"))["spec"]
-        self.assertEqual(scheduler["nodeSelector"], {"role": "infra"})
-        self.assertNotIn("tolerations", scheduler)
-        for one in filter(pod_of, objects):
-            self.assertEqual(pod_of(one)["spec"]["imagePullSecrets"], [{"name": "registry"}], one["metadata"]["name"])
-
 
 class HooksTest(ChartTextTestCase):
 
@@ -520,6 +528,9 @@ class WordsTest(ChartTextTestCase):
                 ({"mode": "observe", "image": {"registry": "registry.example/ai"}},
                  ["out of registry.example/ai: where it has none, add --set scheduler.image.registry=registry.k8s.io"]),
                 ({"components": {"run": False}}, ["no daemon was started here"]),
+                ({"agent": {"devices": {"enabled": False}}}, ["no node offers heddle.dev/fabric, so gangs are not told to ask"]),
+                ({"agent": {"devices": {"enabled": False}}, "mutatingPolicies": "never"},
+                 ["kubectl heddle prepare -f job.yaml --without-fabric | kubectl create -f -"]),
                 ({"uninstall": {"release": False}}, ["kubectl heddle release --all"]),
                 ({"computeDomains": {"enabled": True}}, ["install NVIDIA's DRA driver"]),
                 ({"computeDomains": {"enabled": True}, "mutatingPolicies": "never"},

@@ -78,6 +78,18 @@
 {{- end }}
 {{- end }}
 {{- include "heddle.word" (list "agent.driver.runtimeClass" $values.agent.driver.runtimeClass $name "the name of a RuntimeClass (kubectl get runtimeclasses), such as nvidia") }}
+{{- $key := "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$" }}
+{{- range $at, $words := dict "podLabels" $values.podLabels "podAnnotations" $values.podAnnotations }}
+{{- range $name, $value := $words }}
+{{- include "heddle.word" (list (printf "a key of %s" $at) $name $key "it as Kubernetes has keys, such as team or example.com/team") }}
+{{- if or (has $name (list "app.kubernetes.io/name" "app.kubernetes.io/component")) (regexMatch "^(heddle[.]dev|helm[.]sh)/" $name) }}
+{{- fail (printf "%s has %s, which is the chart's own on its pods: write it under another key" $at $name) }}
+{{- end }}
+{{- if eq $at "podLabels" }}
+{{- include "heddle.word" (list (printf "podLabels.%s" $name) $value "^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$" "up to 63 letters, digits, -, _ and ., as a label takes them") }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $host := "^([[][0-9A-Fa-f:]+[]]|[-A-Za-z0-9._]+)(:[0-9]+)?(/[-a-z0-9._/]*)?$" }}
 {{- range $at, $registry := dict "image.registry" $values.image.registry "scheduler.image.registry" $values.scheduler.image.registry }}
 {{- with $registry }}
@@ -102,9 +114,10 @@
 
 {{- /* What the API server would say of a Deployment only when its pods are missing already. */ -}}
 {{- define "heddle.checkQuantities" -}}
-{{- range $component := list "operator" "scheduler" "extender" "agent" "cli" }}
+{{- $values := .Values }}
+{{- range $component, $of := dict "operator" $values.operator "scheduler" $values.scheduler "extender" $values.extender "agent" $values.agent "agent.lldp" $values.agent.lldp "cli" $values.cli "helmTest" $values.helmTest "uninstall" $values.uninstall }}
 {{- range $kind := list "requests" "limits" }}
-{{- range $name, $amount := get (get (get $.Values $component) "resources" | default dict) $kind | default dict }}
+{{- range $name, $amount := get (get $of "resources" | default dict) $kind | default dict }}
 {{- if not (regexMatch "^([0-9]+[.]?[0-9]*|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$" (toString $amount)) }}
 {{- fail (printf "%s.resources.%s.%s is %s, which is no quantity: write 128Mi (1024 times 1024) or 128M (a million) for bytes, 500m or 0.5 for half a CPU" $component $kind $name (toJson $amount)) }}
 {{- end }}
@@ -139,16 +152,21 @@
 {{- /* Two servers of one pod on one port: the second would never start. */ -}}
 {{- define "heddle.checkPorts" -}}
 {{- $values := .Values }}
-{{- $port := $values.extender.port | int }}
-{{- range $other, $taken := dict "extender.metricsPort" $values.extender.metricsPort "kube-scheduler beside it" 10259 }}
-{{- if eq $port (int $taken) }}
-{{- fail (printf "extender.port is %d, which is that of %s, too: choose another, such as 8010" $port $other) }}
+{{- $port := $values.extender.port | int }}{{ $metrics := $values.extender.metricsPort | int }}
+{{- if eq $port $metrics }}
+{{- fail (printf "extender.port and extender.metricsPort are both %d: write two, such as 8010 and 8011" $port) }}
 {{- end }}
+{{- if eq $port 10259 }}
+{{- fail (printf "extender.port is 10259, which is that of kube-scheduler beside it, too: write another, such as %d" (ternary 8012 8010 (eq $metrics 8010))) }}
 {{- end }}
-{{- if eq ($values.extender.metricsPort | int) 10259 }}
-{{- fail "extender.metricsPort is 10259, which is that of kube-scheduler beside it, too: choose another, such as 8011" }}
+{{- if eq $metrics 10259 }}
+{{- fail (printf "extender.metricsPort is 10259, which is that of kube-scheduler beside it, too: write another, such as %d" (ternary 8012 8011 (eq $port 8011))) }}
 {{- end }}
 {{- if and $values.operator.page.enabled (eq ($values.operator.port | int) ($values.operator.page.port | int)) }}
-{{- fail (printf "operator.page.port is %d, which is operator.port, too: choose another, such as 8090" (int $values.operator.port)) }}
+{{- fail (printf "operator.port and operator.page.port are both %d: write two, such as 8081 and 8090" (int $values.operator.port)) }}
+{{- end }}
+{{- /* What it serves its API and its own health on by default: port and healthzPort of a KubeletConfiguration. */ -}}
+{{- if has (int $values.agent.port) (list 10248 10250) }}
+{{- fail (printf "agent.port is %d, which is the kubelet's own, and the agents are on their hosts' network: write another, such as 9559" (int $values.agent.port)) }}
 {{- end }}
 {{- end }}

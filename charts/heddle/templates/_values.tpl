@@ -11,7 +11,7 @@
 {{- range $key, $default := index . 1 }}
 {{- if not (hasKey $given $key) }}
 {{- $_ := set $given $key (deepCopy $default) }}
-{{- else if and (kindIs "map" $default) (kindIs "map" (get $given $key)) (not (has $key (list "resources" "nodeSelector" "labels" "annotations"))) }}
+{{- else if and (kindIs "map" $default) (kindIs "map" (get $given $key)) (not (has $key (list "resources" "nodeSelector" "labels" "annotations" "podLabels" "podAnnotations"))) }}
 {{- include "heddle.fill" (list (get $given $key) $default) }}
 {{- end }}
 {{- end }}
@@ -34,6 +34,14 @@
 {{- end }}
 {{- end }}
 
+{{- /* What stands on every pod of ours: labels that select it, and what the values add. */ -}}
+{{- define "heddle.podLabels" -}}
+{{- include "heddle.selector" .component }}
+{{- with .Values.podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- /* What every pod of ours says of itself: no token that a container did not ask for, where images come from, where it may
        run, and with `component` that two of them share no node where there is another. */ -}}
 {{- define "heddle.pod" -}}
@@ -44,9 +52,8 @@ imagePullSecrets:
 - name: {{ . }}
 {{- end }}
 {{- end }}
-{{- with .place.nodeSelector }}
-nodeSelector: {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- /* The image is Linux's, the agents tolerate all taints, and each kubelet sets this label. */}}
+nodeSelector: {{- merge (deepCopy (.place.nodeSelector | default dict)) (dict "kubernetes.io/os" "linux") | toYaml | nindent 2 }}
 {{- with .place.tolerations }}
 tolerations: {{- toYaml . | nindent 0 }}
 {{- end }}
