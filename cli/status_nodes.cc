@@ -74,6 +74,8 @@ struct ReasonWords {
 constexpr std::array kReasonWords{
     ReasonWords{"Ready", "BusUnreadable", "GPUs not known",
                 "let its agent read /sys/bus/pci, and look at dmesg; docs/nodeagent.md", Gravity::kProblem},
+    ReasonWords{"DiscoveryComplete", "Stuck", "agents wait for a call that does not come back",
+                "dmesg on the node; reset the card or power-cycle; docs/nodeagent.md", Gravity::kWarning},
     ReasonWords{"NvlinksUp", "LinkSlow", "NVLinks slower than the others",
                 "nvidia-smi nvlink -s on the node, then reset the GPU", Gravity::kWarning},
     ReasonWords{"LinksUp", "NicGone", "NICs gone",

@@ -103,7 +103,10 @@ void Monitor::LookLoop(const MonitorCallbacks& callbacks, const std::stop_token&
     under_way_.Began(Pass::kLook, started, clock_.WallNow());
     Readings readings = discovery_.Read();
     // One that was cut short says less than there is.
-    if (stop.stop_requested()) return;
+    if (stop.stop_requested()) {
+      under_way_.Ended(Pass::kLook);
+      return;
+    }
     Observation seen = discovery_.Put(readings);
     const base::MonotonicTime ended = clock_.Now();
     {

@@ -62,13 +62,13 @@ bool HealthDiffers(const topology::Node& before, const topology::Node& now);
 // It writes when what it wants to say differs from what the object says, whoever made them differ: a new
 // observation, an edit, or the operator making the object anew. Equal content is never written twice. The
 // object is the operator's to make; until it is there, nothing is asked of the server but a watch of this one
-// name. Thread rule: Watch and Run each on a thread of their own; Offer from any.
+// name. Thread rule: Watch and Run each on a thread of their own; Offer and Stuck from any.
 class Publisher {
  public:
   Publisher(kube::Client& client, base::Clock& clock, base::Random random, PublisherOptions options);
 
   void Offer(const Observation& observation);
-  // Nothing is published before the first observation.
+  // Nothing is published before the first observation, but that a pass is stuck.
   void Offer(const GrantReadings& grants);
   void Offer(const DeviceNews& devices);
   // A port that is taken away or given back is as urgent as its health.
