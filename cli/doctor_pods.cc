@@ -138,9 +138,10 @@ void CheckPods(const DoctorReading& reading, const Installation& installed, Find
 }
 
 void CheckStranded(const DoctorReading& reading, const Installation& installed, Findings& findings) {
-  if (!reading.pods || (!installed.observes && !reading.leases)) return;  // said with what could not be read
-  const std::string away =
-      installed.observes ? "mode=observe" : WhyNotHeld(reading, crds::keys::kSchedulerLease);
+  if (!reading.pods) return;  // said with what could not be read
+  // The observer holds that Lease, too, and whoever has uninstalled Heddle has neither.
+  std::string away = reading.leases ? WhyNotHeld(reading, crds::keys::kSchedulerLease) : "";
+  if (away.empty() && installed.observes) away = "mode=observe";
   if (away.empty()) return;
   std::vector<std::string> gated, unbound;
   for (const DevicePod& pod : *reading.pods) {
@@ -150,23 +151,21 @@ void CheckStranded(const DoctorReading& reading, const Installation& installed, 
       unbound.push_back(Title(pod));
     }
   }
-  // `release` refuses where new pods would be gated again.
+  // `release` refuses where new pods would be gated or sent to Heddle again.
   const bool gates = !installed.observes && IsGatingInForce(reading);
   const std::string first =
       gates ? "start the scheduler again (see lease); or where Heddle is to go, helm uninstall, and then "
             : "";
-  const auto report = [&](std::vector<std::string>& pods, std::string_view waits, const std::string& remedy) {
+  const auto report = [&](std::vector<std::string>& pods, std::string_view waits) {
     if (pods.empty()) return;
     std::sort(pods.begin(), pods.end());
     findings.push_back({"stranded", Verdict::kProblem,
                         fmt::format("{} {} {} ({}): {}", base::Counted(pods.size(), "pod"),
                                     pods.size() == 1 ? "waits" : "wait", waits, away, FirstNames(pods)),
-                        first + remedy});
+                        first + "kubectl heddle release --all"});
   };
-  report(gated, "at Heddle's gate, which nobody opens", "kubectl heddle release --all");
-  // These have no gate to take off, and nothing changes the schedulerName of a pod.
-  report(unbound, "for the scheduler heddle, which is away",
-         "have their owners make them anew: suspend and resume a Job (spec.suspend), delete other pods");
+  report(gated, "at Heddle's gate, which nobody opens");
+  report(unbound, "for the scheduler heddle, which is away");
 }
 
 void CheckNeighbours(const DoctorReading& reading, Findings& findings) {

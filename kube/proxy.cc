@@ -143,11 +143,11 @@ Variable FirstOf(const std::vector<std::string>& environment, std::initializer_l
 
 std::optional<EnvironmentProxy> ProxyFromEnvironment(const std::vector<std::string>& environment,
                                                      const ServerUrl& server) {
-  Variable proxy = server.tls ? FirstOf(environment, {"https_proxy", "HTTPS_PROXY"})
-                              : FirstOf(environment, {"http_proxy", "HTTP_PROXY"});
+  Variable proxy = server.tls ? FirstOf(environment, {"HTTPS_PROXY", "https_proxy"})
+                              : FirstOf(environment, {"HTTP_PROXY", "http_proxy"});
   if (proxy.value.empty()) return std::nullopt;
   const Target target{Lower(server.host), server.port, ParseAddress(server.host)};
-  if (GoesDirectly(target, FirstOf(environment, {"no_proxy", "NO_PROXY"}).value)) return std::nullopt;
+  if (GoesDirectly(target, FirstOf(environment, {"NO_PROXY", "no_proxy"}).value)) return std::nullopt;
   const bool whole = proxy.value.find("://") != std::string::npos;
   return EnvironmentProxy{whole ? std::move(proxy.value) : "http://" + proxy.value, std::move(proxy.name)};
 }

@@ -565,8 +565,7 @@ TEST(Doctor, NamesPodsThatASwitchToObserveStranded) {
                           "kubectl heddle release --all"},
                   Finding{"stranded", Verdict::kProblem,
                           "1 pod waits for the scheduler heddle, which is away (mode=observe): team/single",
-                          "have their owners make them anew: suspend and resume a Job (spec.suspend), delete "
-                          "other pods"}));
+                          "kubectl heddle release --all"}));
 }
 
 TEST(Doctor, NamesPodsThatWaitForASchedulerThatNobodyRuns) {

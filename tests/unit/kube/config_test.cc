@@ -333,12 +333,15 @@ TEST_F(InAPod, BothAccountsCanAskAsAnother) {
   EXPECT_EQ(HeaderNamed(*config->authenticator->Headers(), "Impersonate-User"), "ada");
 }
 
-TEST_F(InAPod, TakesTheEnvironmentsProxyAsGoDoes) {
-  ConfigSources sources = Person();
-  sources.environment = {"HTTPS_PROXY=proxy.test:3128"};
-  EXPECT_EQ(LoadConfig(sources, files_, clock_)->proxy_url, "http://proxy.test:3128");
-  sources.environment.emplace_back("NO_PROXY=10.0.0.0/8");
-  EXPECT_EQ(LoadConfig(sources, files_, clock_)->proxy_url, "");
+TEST_F(InAPod, TheAccountGoesPastTheEnvironmentsProxy) {
+  for (const bool person : {true, false}) {
+    ConfigSources sources = Person();
+    sources.like_kubectl = person;
+    sources.environment = {"HTTPS_PROXY=proxy.test:3128"};
+    const auto config = LoadConfig(sources, files_, clock_);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->proxy_url, "");
+  }
 }
 
 TEST_F(ConfigTest, TakesTheEnvironmentsProxyWhereTheClusterNamesNone) {
@@ -346,10 +349,12 @@ TEST_F(ConfigTest, TakesTheEnvironmentsProxyWhereTheClusterNamesNone) {
   files_.Write("a", File("token: t"));
   const auto from_environment =
       LoadKubeconfig({.kubeconfig_flag = "/a", .environment = environment}, files_, clock_);
+  ASSERT_TRUE(from_environment);
   EXPECT_EQ(from_environment->proxy_url, "http://env.test:3128");
   EXPECT_EQ(from_environment->proxy_from, "HTTPS_PROXY");
   files_.Write("a", File("token: t", ", proxy-url: 'http://own.test:1'"));
   const auto own = LoadKubeconfig({.kubeconfig_flag = "/a", .environment = environment}, files_, clock_);
+  ASSERT_TRUE(own);
   EXPECT_EQ(own->proxy_url, "http://own.test:1");
   EXPECT_EQ(own->proxy_from, "proxy-url");
 }

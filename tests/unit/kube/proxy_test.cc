@@ -21,13 +21,13 @@ TEST(ProxyFromEnvironment, TakesTheVariableOfTheServersScheme) {
   EXPECT_EQ(Chosen("https://api.test", {}), "");
 }
 
-TEST(ProxyFromEnvironment, TakesTheLowerCaseVariableFirstUnlessItIsEmpty) {
-  EXPECT_EQ(Chosen("https://api.test", {"HTTPS_PROXY=http://upper", "https_proxy=http://lower"}),
-            "http://lower");
-  EXPECT_EQ(Chosen("https://api.test", {"https_proxy=", "HTTPS_PROXY=http://upper"}), "http://upper");
-  EXPECT_EQ(Chosen("https://api.test", {"HTTPS_PROXY=http://p", "NO_PROXY=api.test", "no_proxy=other"}),
+TEST(ProxyFromEnvironment, TakesTheUpperCaseVariableFirstUnlessItIsEmpty) {
+  EXPECT_EQ(Chosen("https://api.test", {"https_proxy=http://lower", "HTTPS_PROXY=http://upper"}),
+            "http://upper");
+  EXPECT_EQ(Chosen("https://api.test", {"HTTPS_PROXY=", "https_proxy=http://lower"}), "http://lower");
+  EXPECT_EQ(Chosen("https://api.test", {"HTTPS_PROXY=http://p", "no_proxy=api.test", "NO_PROXY=other"}),
             "http://p");
-  EXPECT_EQ(Chosen("https://api.test", {"HTTPS_PROXY=http://p", "NO_PROXY=api.test", "no_proxy="}), "");
+  EXPECT_EQ(Chosen("https://api.test", {"HTTPS_PROXY=http://p", "no_proxy=api.test", "NO_PROXY="}), "");
   const auto proxy = ProxyFromEnvironment({"https_proxy=p"}, *ParseServerUrl("https://api.test"));
   ASSERT_TRUE(proxy);
   EXPECT_EQ(proxy->variable, "https_proxy");
