@@ -78,10 +78,11 @@ Examples:
 Exit codes: 0 done, 2 a file could not be read.)";
 
 constexpr const char* kReleaseHelp = R"(
-Pods that Heddle gated keep their gate and the name of its scheduler when Heddle is gone, and would wait for ever. Their
-owners are suspended and resumed, which counts no failure and makes new pods, for the cluster's own scheduler; where an
-owner has no such switch, its controller makes another pod in the place of one that is deleted. Gangs that were
-suspended to make room for others are resumed. What has pods that run is left alone, and named.
+Pods that are not bound yet keep Heddle's gate and the name of its scheduler when Heddle is gone, and would wait for
+ever. Their owners are suspended and resumed, which counts no failure and makes new pods, for the cluster's own
+scheduler; where an owner has no such switch, its controller makes another pod in the place of one that is deleted.
+Gangs that were suspended to make room for others are resumed. What has pods that run is left alone, and named; so is
+what `kubectl heddle prepare` made, since its own pod template names Heddle: create it from the manifest as it was.
 
 Examples:
   helm uninstall heddle -n heddle-system && kubectl heddle release --all
@@ -163,7 +164,7 @@ void DefinePrepare(CLI::App& prepare, PrepareOptions& flags) {
 }
 
 void DefineRelease(CLI::App& release, ReleaseOptions& flags) {
-  release.add_flag("--all", flags.all, "Every pod at Heddle's gate; with -n, of that namespace");
+  release.add_flag("--all", flags.all, "Every pod that waits for Heddle; with -n, of that namespace");
   release.add_flag("--dry-run", flags.dry_run, "Only show what is held, and what would be done");
   release.footer(kReleaseHelp);
 }

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "crds/keys.h"
+#include "crds/pod_templates.h"
 #include "kube/suspend_switch.h"
 
 namespace heddle::cli {
@@ -31,6 +34,40 @@ bool IsGated(const Json& pod) {
   return false;
 }
 
+// For Heddle, at its gate or for its scheduler: admission names that on every pod with a GPU, of a gang or not, and a
+// gang's pod may not be bound yet when its gate is off.
+bool Waits(const Json& pod) {
+  if (!kube::StringAt(pod, {"spec", "nodeName"}).empty()) return false;
+  return IsGated(pod) || (kube::StringAt(pod, {"spec", "schedulerName"}) == keys::kSchedulerName &&
+                          kube::StringAt(pod, {"status", "phase"}) == "Pending");
+}
+
+// What has ended on its node computes nothing that a suspension would end.
+bool Runs(const Json& pod) {
+  const std::string phase = kube::StringAt(pod, {"status", "phase"});
+  return !kube::StringAt(pod, {"spec", "nodeName"}).empty() && phase != "Succeeded" && phase != "Failed";
+}
+
+// By `kubectl heddle prepare`, or a person's own hand: admission changes pods and never what they are made of, so here
+// each new pod would wait as the old one does.
+bool NamesHeddle(const Json& owner) {
+  const auto templates = crds::PodTemplatesOf(owner);
+  return std::any_of(templates.begin(), templates.end(), [](const crds::PodTemplate& one) {
+    return IsGated(*one.pod) || kube::StringAt(*one.pod, {"spec", "schedulerName"}) == keys::kSchedulerName;
+  });
+}
+
+// What makes pods, has no switch, and shows the template of its pods: of a Deployment's and a LeaderWorkerSet's, too.
+std::optional<kube::Resource> MakerOf(const kube::OwnerReference& owner) {
+  if (owner.api_version != "apps/v1") return std::nullopt;
+  for (const auto& [plural, kind] : {std::pair{"replicasets", "ReplicaSet"},
+                                     {"statefulsets", "StatefulSet"},
+                                     {"daemonsets", "DaemonSet"}}) {
+    if (owner.kind == kind) return kube::Resource{"apps", "v1", plural, kind, true};
+  }
+  return std::nullopt;
+}
+
 std::string TitleOf(const Json& object) {
   return kube::StringAt(object, {"kind"}) + " " + kube::KeyOf(object).ToString();
 }
@@ -51,29 +88,33 @@ class Releasing {
   base::Result<std::vector<Held>> Read() {
     held_.clear();
     running_.clear();
+    owners_.clear();
     const std::string ns = options_.ns;
     kube::ListOptions of_pods;
     of_pods.ns = ns;
     ASSIGN_OR_RETURN(const auto pods, client_.ListAll(kube::kPods, of_pods, stop_), "read the pods");
     for (const Json& item : pods.items) {
       Json pod = Named(item, kube::kPods);
-      if (IsGated(pod)) {
+      if (Waits(pod)) {
         TRY(AddPod(std::move(pod)));
-      } else if (!kube::StringAt(pod, {"spec", "nodeName"}).empty()) {
+      } else if (Runs(pod)) {
         running_.push_back(std::move(pod));
       }
     }
     for (const kube::SuspendSwitch& one : kube::SuspendSwitches()) TRY(AddSuspended(one));
     std::vector<Held> held;
     for (auto& [key, one] : held_) held.push_back(std::move(one));
-    for (Held& one : held) LeaveWhatRuns(one);
+    for (Held& one : held) TRY(LeaveWhatRuns(one));
     return held;
   }
 
   base::Status HandBackOne(const Held& held) {
     if (held.how == HandBack::kReplacePod) {
-      auto gone =
-          client_.Delete(kube::kPods, kube::KeyOf(held.object), {.uid = kube::Uid(held.object)}, stop_);
+      // One that was bound since it was read has another version, and runs.
+      kube::DeleteOptions as_read;
+      as_read.uid = kube::Uid(held.object);
+      as_read.resource_version = kube::ResourceVersion(held.object);
+      auto gone = client_.Delete(kube::kPods, kube::KeyOf(held.object), as_read, stop_);
       if (!gone && gone.error().code != Code::kNotFound) return base::Fail(std::move(gone).error());
       return {};
     }
@@ -86,37 +127,70 @@ class Releasing {
 
  private:
   base::Status AddPod(Json pod) {
-    ASSIGN_OR_RETURN(Json owner, OutermostWithSwitch(pod));
-    const bool switched = !owner.is_null();
-    const auto controller = kube::ControllerOwner(pod);
+    ASSIGN_OR_RETURN(const std::vector<const Json*> owners, OwnersWithSwitch(pod));
+    ASSIGN_OR_RETURN(const std::string prepared, Prepared(pod, owners));
+    const bool switched = !owners.empty();
+    const bool made_again = kube::ControllerOwner(pod).has_value();
     const std::string name = kube::KeyOf(pod).ToString();
     Held one{.how = switched     ? HandBack::kSuspendAndResume
-                    : controller ? HandBack::kReplacePod
+                    : made_again ? HandBack::kReplacePod
                                  : HandBack::kLeave,
-             .object = switched ? std::move(owner) : std::move(pod)};
+             .object = switched ? Json(*owners.back()) : std::move(pod)};
     if (one.how == HandBack::kLeave) {
       one.why = "nobody makes it again: delete it and create it anew, without Heddle's gate and scheduler";
     }
-    held_.try_emplace(one.Title(), std::move(one)).first->second.pods.push_back(name);
+    Held& held = held_.try_emplace(one.Title(), std::move(one)).first->second;
+    held.pods.push_back(name);
+    if (!prepared.empty()) LeaveWhatNamesHeddle(held, prepared);
     return {};
   }
 
-  // Null where neither the pod's controller nor what controls that has a switch. One that is gone takes its pods along.
-  base::Result<Json> OutermostWithSwitch(const Json& pod) {
-    constexpr int kDeepest = 5;  // TrainJob, JobSet, Job: real ones have three
-    Json found, object = pod;
-    for (int depth = 0; depth < kDeepest; ++depth) {
-      const auto outer = kube::ControllerOwner(object);
+  static void LeaveWhatNamesHeddle(Held& held, const std::string& maker) {
+    held.how = HandBack::kLeave;
+    held.why =
+        "the pod template of " + maker +
+        " names Heddle: delete what you created, and create it from the manifest that was not prepared";
+  }
+
+  // Null where it is gone, with its pods to follow. Who has it is asked once for all its pods.
+  base::Result<const Json*> Owner(const kube::Resource& resource, const std::string& ns,
+                                  const kube::OwnerReference& wanted) {
+    const auto [known, is_new] = owners_.try_emplace(wanted.uid);
+    Json& owner = known->second;
+    if (is_new) {
+      auto read = client_.Get(resource, {ns, wanted.name}, stop_);
+      if (!read && read.error().code != Code::kNotFound) return base::Fail(std::move(read).error());
+      if (read && kube::Uid(*read) == wanted.uid) owner = Named(*std::move(read), resource);
+    }
+    return owner.is_null() ? nullptr : &owner;
+  }
+
+  // The pod's controller, what controls that, and so on outwards, as far as they have a switch.
+  base::Result<std::vector<const Json*>> OwnersWithSwitch(const Json& pod) {
+    constexpr std::size_t kDeepest = 5;  // TrainJob, JobSet, Job: real ones have three
+    std::vector<const Json*> owners;
+    for (const Json* object = &pod; owners.size() < kDeepest; object = owners.back()) {
+      const auto outer = kube::ControllerOwner(*object);
       const kube::SuspendSwitch* one =
           outer ? kube::SuspendSwitchOf(outer->api_version, outer->kind) : nullptr;
       if (one == nullptr) break;
-      auto owner = client_.Get(one->resource, {kube::KeyOf(pod).ns, outer->name}, stop_);
-      if (!owner && owner.error().code == Code::kNotFound) break;
-      if (!owner) return base::Fail(std::move(owner).error());
-      if (kube::Uid(*owner) != outer->uid) break;
-      found = object = Named(*std::move(owner), one->resource);
+      ASSIGN_OR_RETURN(const Json* owner, Owner(one->resource, kube::KeyOf(pod).ns, *outer));
+      if (owner == nullptr) break;
+      owners.push_back(owner);
     }
-    return found;
+    return owners;
+  }
+
+  // The title of what makes the pod from a template that names Heddle; "" = it has none, or none that can be read.
+  base::Result<std::string> Prepared(const Json& pod, const std::vector<const Json*>& owners) {
+    for (const Json* owner : owners) {
+      if (NamesHeddle(*owner)) return TitleOf(*owner);
+    }
+    const auto controller = kube::ControllerOwner(pod);
+    const auto maker = controller ? MakerOf(*controller) : std::nullopt;
+    if (!maker) return std::string();
+    ASSIGN_OR_RETURN(const Json* owner, Owner(*maker, kube::KeyOf(pod).ns, *controller));
+    return owner != nullptr && NamesHeddle(*owner) ? TitleOf(*owner) : std::string();
   }
 
   base::Status AddSuspended(const kube::SuspendSwitch& one) {
@@ -129,31 +203,38 @@ class Releasing {
       Json owner = Named(std::move(item), one.resource);
       if (!kube::Annotation(owner, keys::kPreemptedBy) || !kube::IsSuspended(owner)) continue;
       Held held{.how = HandBack::kResume, .object = std::move(owner)};
+      if (NamesHeddle(held.object)) LeaveWhatNamesHeddle(held, held.Title());
       held_.insert_or_assign(held.Title(), std::move(held));
     }
     return {};
   }
 
   // To suspend what computes would end it. Its missing rank is for its owner to decide on.
-  void LeaveWhatRuns(Held& held) const {
-    if (held.how != HandBack::kSuspendAndResume) return;
-    const std::string name = kube::Name(held.object);
-    const auto runs = std::count_if(running_.begin(), running_.end(), [&](const Json& pod) {
-      return kube::KeyOf(pod).ns == kube::KeyOf(held.object).ns && IsOf(pod, held.object);
-    });
-    if (runs == 0) return;
+  base::Status LeaveWhatRuns(Held& held) {
+    if (held.how != HandBack::kSuspendAndResume) return {};
+    std::size_t runs = 0;
+    for (const Json& pod : running_) {
+      if (kube::KeyOf(pod).ns != kube::KeyOf(held.object).ns) continue;
+      ASSIGN_OR_RETURN(const bool its, IsOf(pod, held.object));
+      if (its) ++runs;
+    }
+    if (runs == 0) return {};
     held.how = HandBack::kLeave;
     held.why = fmt::format(
         "{} of its pods run: when their work is saved, suspend and resume it yourself (spec.suspend)", runs);
+    return {};
   }
 
-  bool IsOf(const Json& pod, const Json& owner) const {
+  // By UID all the way: Job train-2 is no part of JobSet train or of Job train, though its name begins like theirs.
+  base::Result<bool> IsOf(const Json& pod, const Json& owner) {
     const auto controller = kube::ControllerOwner(pod);
     if (!controller) return false;
     if (controller->uid == kube::Uid(owner)) return true;
-    // Inner owners carry the outer one's name first: JobSet llama makes Job llama-workers-0.
-    return controller->name.starts_with(kube::Name(owner) + "-") &&
-           kube::SuspendSwitchOf(controller->api_version, controller->kind) != nullptr;
+    // Nothing between a Job and its pods: what else runs here has not to be read.
+    if (kube::StringAt(owner, {"kind"}) == kube::kJobs.kind) return false;
+    ASSIGN_OR_RETURN(const std::vector<const Json*> owners, OwnersWithSwitch(pod));
+    return std::any_of(owners.begin(), owners.end(),
+                       [&](const Json* one) { return kube::Uid(*one) == kube::Uid(owner); });
   }
 
   base::Status Switch(const Json& owner, bool suspended) {
@@ -179,7 +260,7 @@ class Releasing {
       in_namespace.ns = ns;
       ASSIGN_OR_RETURN(const auto pods, client_.ListAll(kube::kPods, in_namespace, stop_));
       const bool left = std::any_of(pods.items.begin(), pods.items.end(), [&](const Json& pod) {
-        return IsGated(pod) &&
+        return Waits(pod) &&
                std::find(held.pods.begin(), held.pods.end(), kube::KeyOf(pod).ToString()) != held.pods.end();
       });
       if (!left) return {};
@@ -196,7 +277,8 @@ class Releasing {
   base::Clock& clock_;
   const ReleaseOptions& options_;
   const std::stop_token& stop_;
-  std::map<std::string, Held> held_;  // by title
+  std::map<std::string, Held> held_;    // by title
+  std::map<std::string, Json> owners_;  // by UID, null = gone
   std::vector<Json> running_;
 };
 
@@ -228,7 +310,10 @@ std::map<std::string, std::string> HandBackAll(Releasing& releasing, base::Clock
   for (int round = 0; round < kRounds; ++round) {
     std::set<std::string> done;
     for (const Held& one : held) {
-      if (one.how == HandBack::kLeave) continue;
+      if (one.how == HandBack::kLeave) {
+        if (round > 0) failed[one.Title()] = one.why;  // seen only in what was made anew
+        continue;
+      }
       if (const auto handed = releasing.HandBackOne(one); !handed) {
         failed[one.Title()] = handed.error().message;
       } else {
@@ -242,7 +327,7 @@ std::map<std::string, std::string> HandBackAll(Releasing& releasing, base::Clock
     held = *std::move(again);
   }
   for (const Held& one : held)
-    failed[one.Title()] = "it was gated again each time: is Heddle still installed?";
+    failed[one.Title()] = "what was made anew waits for Heddle again each time: is it still installed?";
   return failed;
 }
 
@@ -273,7 +358,8 @@ Json AsJson(const std::vector<Held>& held, const std::map<std::string, std::stri
 
 std::string AsText(const std::vector<Held>& held, const std::map<std::string, std::string>& failed, bool done,
                    const Style& style) {
-  if (held.empty()) return "No pod waits at Heddle's gate, and nothing is suspended for a preemption.\n";
+  if (held.empty())
+    return "No pod waits at Heddle's gate or for its scheduler, and nothing is suspended for a preemption.\n";
   Table table({"HELD", "PODS", done ? "DONE" : "TO DO"});
   for (const Held& one : held) {
     const auto why = failed.find(one.Title());
@@ -293,9 +379,10 @@ std::string Held::Title() const {
 
 base::Status CheckWords(const ReleaseOptions& options) {
   if (options.all) return {};
-  return base::Fail(Code::kInvalid,
-                    "say --all: every pod at Heddle's gate is handed back, in all namespaces or that of -n; "
-                    "--dry-run shows them first");
+  return base::Fail(
+      Code::kInvalid,
+      "say --all: every pod that waits for Heddle is handed back, in all namespaces or that of -n; "
+      "--dry-run shows them first");
 }
 
 Output RunRelease(kube::Client& client, base::Clock& clock, const ReleaseOptions& options,

@@ -11,9 +11,9 @@
 
 namespace heddle::cli {
 
-// After Heddle is gone: pods that its admission gated would wait for ever, as nobody takes the gate off and no
-// scheduler answers to their schedulerName, which cannot be changed; and what a preemption suspended would never be
-// resumed.
+// After Heddle is gone: pods that its admission gated or sent to its scheduler would wait for ever where they are not
+// bound, as nobody takes the gate off and no scheduler answers to their schedulerName, which cannot be changed; and
+// what a preemption suspended would never be resumed.
 struct ReleaseOptions {
   bool all = false;  // required: it means every namespace, or that of `ns`
   std::string ns;    // empty = all
@@ -31,7 +31,7 @@ enum class HandBack : std::uint8_t {
 struct Held {
   HandBack how = HandBack::kLeave;
   kube::Json object;              // the owner to switch, or the pod
-  std::vector<std::string> pods;  // "ns/name" of the pods at the gate, for counting and waiting
+  std::vector<std::string> pods;  // "ns/name" of its pods that wait for Heddle, for counting and waiting
   std::string why;                // kLeave: with what to do
   std::string Title() const;      // "Job train/llama"
 };

@@ -411,6 +411,7 @@ class HooksTest(ChartTextTestCase):
         role = named(hooks, "ClusterRole", "heddle-uninstall")
         self.assertEqual(rights(role), {(*kind, verb) for kind in switched for verb in ("get", "list", "patch")} | {
             ("", "pods", "list"), ("", "pods", "delete"),
+            ("apps", "replicasets", "get"), ("apps", "statefulsets", "get"), ("apps", "daemonsets", "get"),
             ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "get")})
         # All kinds that have a switch, as the code lists them.
         code = (REPOSITORY / "kube" / "suspend_switch.cc").read_text()

@@ -7,7 +7,7 @@ import subprocess
 
 from bed import Heddle, path
 from bed.heddle import CHART, NAMESPACE, TRAINING_NAMESPACE
-from bed.testing import BedTestCase, indexed_job, is_running, options
+from bed.testing import BedTestCase, deployment, indexed_job, is_running, options
 
 ACCOUNT = "heddle-uninstall"
 CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles/" + ACCOUNT
@@ -41,6 +41,9 @@ class UninstallHookTest(BedTestCase):
         self.plane.rest.delete(path("jobs", TRAINING_NAMESPACE, "waits"), propagationPolicy="Background")
         self.plane.wait_for(lambda: not self.pods_of_job(), "its pods to be gone")
 
+    def schedulers_of_lone_pods(self):
+        return [pod["spec"]["schedulerName"] for pod in self.plane.pods(TRAINING_NAMESPACE, "app=serve")]
+
     def pods_of_job(self):
         return self.plane.pods(TRAINING_NAMESPACE, "batch.kubernetes.io/job-name=waits")
 
@@ -71,6 +74,10 @@ class UninstallHookTest(BedTestCase):
 
     def test_an_uninstall_hands_back_what_waits_and_leaves_nothing(self):
         self.assertEqual(self.left(), set(), "before an uninstall nobody has these rights")
+        self.plane.rest.create(path("deployments", TRAINING_NAMESPACE), deployment("serve", 8))
+        self.addCleanup(self.plane.rest.delete, path("deployments", TRAINING_NAMESPACE, "serve"),
+                        propagationPolicy="Background")
+        self.plane.wait_for(lambda: self.schedulers_of_lone_pods() == ["heddle"], "a lone pod for Heddle's scheduler")
         helm, pod = self.start_uninstall()
         self.assertEqual(self.plane.rest.list(path("mutatingadmissionpolicies")), [])
         self.assertEqual([pod["metadata"]["name"] for pod in self.plane.pods(NAMESPACE, "app.kubernetes.io/component in "
@@ -78,6 +85,7 @@ class UninstallHookTest(BedTestCase):
         done = self.as_the_container(pod)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("suspended and resumed", done.stdout)
+        self.assertIn("deleted; its controller makes another", done.stdout)
         self.plane.finish_pod(NAMESPACE, pod["metadata"]["name"])
         said, _ = helm.communicate(timeout=120)
         self.assertEqual(helm.returncode, 0, said)
@@ -86,6 +94,7 @@ class UninstallHookTest(BedTestCase):
         self.plane.wait_for(lambda: not self.plane.pods(NAMESPACE), "the hook's pod to be gone")
         self.plane.wait_for(lambda: [pod["spec"]["schedulerName"] for pod in self.pods_of_job()] == ["default-scheduler"] * 2,
                             "pods for the cluster's own scheduler")
+        self.plane.wait_for(lambda: self.schedulers_of_lone_pods() == ["default-scheduler"], "the lone one, too")
         forbidden = self.plane.audit(user=f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}", code=403)
         self.assertEqual([(event["verb"], event["uri"]) for event in forbidden], [])
 

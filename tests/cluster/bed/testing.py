@@ -81,6 +81,16 @@ def indexed_job(name, pods, gpus=0, annotations=None, scheduler=None, backoff_li
             "template": {"metadata": {"annotations": dict(annotations or {})}, "spec": spec}}}
 
 
+def deployment(name, gpus, **pod_spec):
+    """Of one pod with `gpus`, labelled app=NAME."""
+    limits = {"cpu": "1", "nvidia.com/gpu": str(gpus)}
+    spec = {"containers": [{"name": "serve", "image": "serve", "resources": {"limits": limits, "requests": limits}}]}
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}},
+                 "template": {"metadata": {"labels": {"app": name}}, "spec": spec | pod_spec}}}
+
+
 def bound_to(pod):
     return pod["spec"].get("nodeName", "")
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "kube/suspend_switch.h"
 #include "tests/unit/cli/stage.h"
 
@@ -12,6 +14,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+const kube::Resource kReplicaSets{"apps", "v1", "replicasets", "ReplicaSet", true};
 const kube::Resource kBindings{"admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings",
                                "MutatingAdmissionPolicyBinding", false};
 
@@ -20,16 +23,20 @@ class ReleaseTest : public Stage {
   ReleaseTest() {
     clock.set_auto_advance(true);
     server.Serve(kBindings);
+    server.Serve(kReplicaSets);
     // What controllers do: a suspended owner's pods go, unless this test wants them to stay.
     server.Intercept([this](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
       if (pods_go_ && request.method == "PATCH" &&
           request.body.find("\"suspend\":true") != std::string::npos) {
-        for (const Json& pod : server.All(kube::kPods)) server.Remove(kube::kPods, kube::KeyOf(pod));
+        for (const Json& pod : server.All(kube::kPods)) {
+          if (!pod["spec"].contains("nodeName")) server.Remove(kube::kPods, kube::KeyOf(pod));
+        }
       }
       if (gated_again_ > 0 && request.method == "PATCH" &&
           request.body.find("\"suspend\":false") != std::string::npos) {
         --gated_again_;
         AddGated("llama-again", JobNow("llama"));
+        if (one_runs_) AddRunning("llama-runs", JobNow("llama"));
       }
       return std::nullopt;
     });
@@ -55,6 +62,53 @@ class ReleaseTest : public Stage {
       one["spec"]["nodeName"] = "gpu-1";
     });
   }
+  // As a lone pod with a GPU, and one of a gang between its gate and its node.
+  Json AddPending(const std::string& name, const Json& owner) {
+    Json pod = AddGated(name, owner);
+    return server.Edit(kube::kPods, kube::KeyOf(pod), [](Json& one) {
+      one["spec"].erase("schedulingGates");
+      one["status"]["phase"] = "Pending";
+    });
+  }
+  // What a Deployment makes; "" = its template names no scheduler.
+  Json ReplicaSet(const std::string& name, const std::string& scheduler) {
+    Json set = kube::NewObject(kReplicaSets, {"train", name});
+    set["spec"]["template"]["spec"]["containers"] = Json::array({{{"name", "serve"}}});
+    if (!scheduler.empty()) set["spec"]["template"]["spec"]["schedulerName"] = scheduler;
+    return Stored(kReplicaSets, set);
+  }
+  Json JobSet(const std::string& name) {
+    return Stored(job_sets_, kube::NewObject(job_sets_, {"train", name}));
+  }
+  Json JobOf(const std::string& name, const Json& set) {
+    return Edited(name, [&](Json& job) {
+      job["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", job_sets_.ApiVersion()},
+                                                         {"kind", "JobSet"},
+                                                         {"name", kube::Name(set)},
+                                                         {"uid", kube::Uid(set)},
+                                                         {"controller", true}}});
+    });
+  }
+  Json Edited(const std::string& job, const std::function<void(Json&)>& change) {
+    Job(job);
+    server.Edit(kube::kJobs, {"train", job}, change);
+    return JobNow(job);
+  }
+  // As `kubectl heddle prepare` leaves it.
+  Json Prepared(const std::string& name) {
+    return Edited(name, [](Json& job) {
+      Json& pod = job["spec"]["template"]["spec"];
+      pod["containers"] = Json::array({{{"name", "main"}}});
+      pod["schedulerName"] = "heddle";
+      pod["schedulingGates"] = Json::array({{{"name", std::string(keys::kGangGate)}}});
+    });
+  }
+  Json Stored(const kube::Resource& resource, const Json& object) {
+    Json stored = server.Put(resource, object);
+    stored["apiVersion"] = resource.ApiVersion();
+    stored["kind"] = resource.kind;
+    return stored;
+  }
   Json Job(const std::string& name) {
     Json job = AddJob(name, 2, "tp=8,dp=2");
     job["apiVersion"] = "batch/v1";
@@ -72,8 +126,10 @@ class ReleaseTest : public Stage {
     return RunRelease(client, clock, options, {.format = format}, {});
   }
 
+  const kube::Resource job_sets_ = kube::SuspendSwitchOf("jobset.x-k8s.io/v1alpha2", "JobSet")->resource;
   bool pods_go_ = true;
-  int gated_again_ = 0;  // so often a policy that is gone still gates what a resumed Job makes
+  bool one_runs_ = false;  // beside what is gated again
+  int gated_again_ = 0;    // so often a policy that is gone still gates what a resumed Job makes
 };
 
 TEST_F(ReleaseTest, SuspendsAndResumesAJobWhosePodsAreAllHeld) {
@@ -103,7 +159,17 @@ TEST_F(ReleaseTest, GivesUpWhereEverythingIsGatedAgain) {
   gated_again_ = 100;
   const Output output = Run();
   EXPECT_EQ(output.exit_code, Output::kFailed);
-  EXPECT_THAT(output.out, HasSubstr("gated again each time: is Heddle still installed?"));
+  EXPECT_THAT(output.out, HasSubstr("waits for Heddle again each time: is it still installed?"));
+}
+
+TEST_F(ReleaseTest, SaysSoWhereOnlyAPartIsGatedAgainAndTheRestRuns) {
+  AddGated("llama-0", Job("llama"));
+  gated_again_ = 1;
+  one_runs_ = true;
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.out, HasSubstr("failed: 1 of its pods run"));
+  EXPECT_EQ(server.writes().size(), 2u) << "what runs is not suspended";
 }
 
 TEST_F(ReleaseTest, SaysWhereAnOwnersPodsDoNotGo) {
@@ -121,6 +187,51 @@ TEST_F(ReleaseTest, LeavesAGangOfWhichPodsRunAndSaysWhatToDo) {
   const Output output = Run();
   EXPECT_EQ(output.exit_code, Output::kRefused);
   EXPECT_THAT(output.out, HasSubstr("left: 1 of its pods run: when their work is saved, suspend"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, TakesNoPodForOneThatRunsWhichHasEnded) {
+  const Json job = Job("llama");
+  for (const char* phase : {"Failed", "Succeeded"}) {
+    const Json pod = AddRunning(std::string("llama-") + (*phase == 'F' ? "0" : "1"), job);
+    server.Edit(kube::kPods, kube::KeyOf(pod), [&](Json& one) { one["status"]["phase"] = phase; });
+  }
+  AddGated("llama-2", job);
+  EXPECT_THAT(Run().out, ContainsRegex("Job train/llama +1 +suspended and resumed"));
+}
+
+TEST_F(ReleaseTest, TakesNoJobForAPartOfAnotherWhoseNameItBeginsWith) {
+  AddGated("train-0", Job("train"));
+  AddRunning("train-2-0", Job("train-2"));
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_THAT(output.out, ContainsRegex("Job train/train +1 +suspended and resumed"));
+  EXPECT_FALSE(JobNow("train-2")["spec"].contains("suspend"));
+  EXPECT_TRUE(server.Find(kube::kPods, {"train", "train-2-0"}));
+}
+
+TEST_F(ReleaseTest, TellsTheJobsOfAJobSetByTheirOwnerAndNotByTheirName) {
+  server.Serve(job_sets_);
+  const Json set = JobSet("llama");
+  AddGated("held", JobOf("llama-workers-0", set));
+  AddRunning("another", JobOf("llama-2-workers-0", JobSet("llama-2")));
+  AddRunning("alone", Job("llama-3"));
+  EXPECT_THAT(Run({.all = true, .dry_run = true}).out,
+              ContainsRegex("JobSet train/llama +1 +suspend and resume"));
+  AddRunning("its-own", JobOf("called-otherwise", set));
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, ContainsRegex("JobSet train/llama +1 +left: 1 of its pods run"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, SuspendsNothingWhereItCannotTellWhoseAPodIs) {
+  server.Serve(job_sets_);
+  AddGated("held", JobOf("llama-workers-0", JobSet("llama")));
+  AddRunning("another", Job("other"));
+  server.FailNext({.method = "GET", .path_contains = "jobs/other", .status = 403});
+  const Output output = Run();
+  EXPECT_NE(output.exit_code, Output::kOk);
   EXPECT_THAT(server.writes(), IsEmpty());
 }
 
@@ -143,24 +254,11 @@ TEST_F(ReleaseTest, ShowsOnADryRunWhatItWouldDo) {
 }
 
 TEST_F(ReleaseTest, SwitchesTheOutermostOwnerThatHasASwitch) {
-  const kube::Resource job_sets = kube::SuspendSwitches()[1].resource;
-  ASSERT_EQ(job_sets.kind, "JobSet");
-  server.Serve(job_sets);
-  Json set = server.Put(job_sets, kube::NewObject(job_sets, {"train", "llama"}));
-  Json job = Job("llama-workers-0");
-  job = server.Edit(kube::kJobs, kube::KeyOf(job), [&](Json& one) {
-    one["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", job_sets.ApiVersion()},
-                                                       {"kind", "JobSet"},
-                                                       {"name", "llama"},
-                                                       {"uid", kube::Uid(set)},
-                                                       {"controller", true}}});
-  });
-  job["apiVersion"] = "batch/v1";
-  job["kind"] = "Job";
-  AddGated("llama-workers-0-0", job);
+  server.Serve(job_sets_);
+  AddGated("llama-workers-0-0", JobOf("llama-workers-0", JobSet("llama")));
   EXPECT_THAT(Run().out, ContainsRegex("JobSet train/llama +1 +suspended and resumed"));
   EXPECT_FALSE(JobNow("llama-workers-0")["spec"].contains("suspend"));
-  EXPECT_EQ(kube::BoolAt(*server.Find(job_sets, {"train", "llama"}), {"spec", "suspend"}), false);
+  EXPECT_EQ(kube::BoolAt(*server.Find(job_sets_, {"train", "llama"}), {"spec", "suspend"}), false);
 }
 
 TEST_F(ReleaseTest, DeletesAPodThatItsControllerMakesAgain) {
@@ -175,10 +273,105 @@ TEST_F(ReleaseTest, DeletesAPodThatItsControllerMakesAgain) {
 
 TEST_F(ReleaseTest, LeavesAPodThatNobodyMakesAgain) {
   AddGated("lone", nullptr);
+  AddPending("let-go", nullptr);
   const Output output = Run();
   EXPECT_EQ(output.exit_code, Output::kRefused);
-  EXPECT_THAT(output.out, HasSubstr("nobody makes it again"));
-  EXPECT_EQ(server.All(kube::kPods).size(), 1u);
+  EXPECT_THAT(output.out, ContainsRegex("Pod train/lone +1 +left: nobody makes it again"));
+  EXPECT_THAT(output.out, ContainsRegex("Pod train/let-go +1 +left: nobody makes it again"));
+  EXPECT_EQ(server.All(kube::kPods).size(), 2u);
+}
+
+TEST_F(ReleaseTest, HandsBackALonePodThatWaitsForTheSchedulerWithoutAGate) {
+  const Json set = ReplicaSet("serve-5d", "");
+  AddPending("serve-5d-a", set);
+  AddRunning("serve-5d-b", set);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  EXPECT_THAT(output.out, ContainsRegex("Pod train/serve-5d-a +1 +deleted; its controller makes another"));
+  ASSERT_EQ(server.All(kube::kPods).size(), 1u) << "what runs goes on";
+  EXPECT_TRUE(server.Find(kube::kPods, {"train", "serve-5d-b"}));
+}
+
+TEST_F(ReleaseTest, HandsBackAGangThatWasLetGoAndNotYetBound) {
+  const Json job = Job("llama");
+  AddPending("llama-0", job);
+  AddGated("llama-1", job);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  EXPECT_THAT(output.out, ContainsRegex("Job train/llama +2 +suspended and resumed"));
+  EXPECT_THAT(server.All(kube::kPods), IsEmpty());
+}
+
+TEST_F(ReleaseTest, LeavesAlonePodsThatAnotherSchedulerWillPlaceOrThatHaveEnded) {
+  const Json set = ReplicaSet("serve-5d", "");
+  const Json theirs = AddPending("theirs", set);
+  server.Edit(kube::kPods, kube::KeyOf(theirs), [](Json& one) { one["spec"]["schedulerName"] = "volcano"; });
+  const Json ended = AddPending("ended", set);
+  server.Edit(kube::kPods, kube::KeyOf(ended), [](Json& one) { one["status"]["phase"] = "Failed"; });
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  EXPECT_THAT(output.out, HasSubstr("No pod waits at Heddle's gate or for its scheduler"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, DeletesNoPodThatWasBoundSinceItWasRead) {
+  AddPending("serve-5d-a", ReplicaSet("serve-5d", ""));
+  server.Intercept([this](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.method == "DELETE") {
+      server.Edit(kube::kPods, {"train", "serve-5d-a"}, [](Json& one) { one["spec"]["nodeName"] = "gpu-1"; });
+    }
+    return std::nullopt;
+  });
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed) << "who tries again finds nothing held";
+  EXPECT_TRUE(server.Find(kube::kPods, {"train", "serve-5d-a"}));
+}
+
+TEST_F(ReleaseTest, LeavesAtOnceWhatWasPrepared) {
+  AddGated("llama-0", Prepared("llama"));
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(
+      output.out,
+      HasSubstr("left: the pod template of Job train/llama names Heddle: delete what you created, and "
+                "create it from the manifest that was not prepared"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, LeavesAJobSetOneOfWhoseJobsWasMadeFromAPreparedTemplate) {
+  server.Serve(job_sets_);
+  const Json set = JobSet("llama");
+  Prepared("llama-workers-0");
+  AddGated("a", JobOf("llama-drivers-0", set));
+  Json job = JobNow("llama-workers-0");
+  server.Edit(kube::kJobs, {"train", "llama-workers-0"}, [&](Json& one) {
+    one["metadata"]["ownerReferences"] = JobNow("llama-drivers-0")["metadata"]["ownerReferences"];
+  });
+  AddGated("b", job);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              ContainsRegex("JobSet train/llama +2 +left: the pod template of Job train/llama-workers-0"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, LeavesAPodWhoseControllerMakesItForHeddleAgain) {
+  AddPending("serve-5d-a", ReplicaSet("serve-5d", "heddle"));
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, HasSubstr("left: the pod template of ReplicaSet train/serve-5d names Heddle"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, DoesNotResumeWhatMadeRoomWhereItsNewPodsWouldWait) {
+  Prepared("llama");
+  server.Edit(kube::kJobs, {"train", "llama"}, [](Json& one) {
+    one["spec"]["suspend"] = true;
+    one["metadata"]["annotations"][std::string(keys::kPreemptedBy)] = "train/urgent";
+  });
+  EXPECT_THAT(Run().out,
+              ContainsRegex("Job train/llama +0 +left: the pod template of Job train/llama names"));
+  EXPECT_THAT(server.writes(), IsEmpty());
 }
 
 TEST_F(ReleaseTest, ResumesWhatMadeRoomForOthers) {
