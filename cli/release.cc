@@ -24,8 +24,12 @@ constexpr std::chrono::milliseconds kLookAgain{500};
 // API servers learn of a policy's end a moment late, and gate what is made in between: then once more.
 constexpr std::chrono::seconds kPolicyEnds{3};
 constexpr int kRounds = 4;
+constexpr std::size_t kDeepest = 5;  // TrainJob, JobSet, Job: real ones have three
 const std::string kAdmission = "heddle-gang";
 constexpr std::string_view kReleasing = "kubectl heddle release";
+// What LeaderWorkerSet puts on its pods.
+constexpr std::string_view kLwsName = "leaderworkerset.sigs.k8s.io/name";
+constexpr std::string_view kLwsGroupIndex = "leaderworkerset.sigs.k8s.io/group-index";
 
 bool IsGated(const Json& pod) {
   for (const Json& gate : kube::ArrayAt(pod, {"spec", "schedulingGates"})) {
@@ -68,6 +72,21 @@ std::optional<kube::Resource> MakerOf(const kube::OwnerReference& owner) {
   return std::nullopt;
 }
 
+// A list of those that do, as others take a deleted pod for a failed step: Argo's Workflow, Tekton's TaskRun, Spark.
+bool MakesAgain(const kube::OwnerReference& controller) {
+  return MakerOf(controller) || kube::SuspendSwitchOf(controller.api_version, controller.kind) != nullptr;
+}
+
+// LeaderWorkerSet makes a group anew where one of its pods is deleted (RecreateGroupOnPodRestart, its default), and the
+// workers' StatefulSet is the leader pod's: kubernetes-sigs/lws, pkg/controllers/pod_controller.go,
+// handleRestartPolicy and setControllerReferenceWithStatefulSet.
+bool InOneGroup(const Json& pod, const Json& other) {
+  const auto set = kube::Label(pod, kLwsName);
+  const auto group = kube::Label(pod, kLwsGroupIndex);
+  return set && group && kube::KeyOf(pod).ns == kube::KeyOf(other).ns &&
+         kube::Label(other, kLwsName) == set && kube::Label(other, kLwsGroupIndex) == group;
+}
+
 std::string TitleOf(const Json& object) {
   return kube::StringAt(object, {"kind"}) + " " + kube::KeyOf(object).ToString();
 }
@@ -79,6 +98,12 @@ Json Named(Json object, const kube::Resource& resource) {
   return object;
 }
 
+// Something with a switch, as listed.
+struct Listed {
+  std::string outer;     // UID of its controller, or ""
+  std::string prepared;  // its title where its template names Heddle, or ""
+};
+
 class Releasing {
  public:
   Releasing(kube::Client& client, base::Clock& clock, const ReleaseOptions& options,
@@ -89,6 +114,7 @@ class Releasing {
     held_.clear();
     running_.clear();
     owners_.clear();
+    listed_.clear();
     const std::string ns = options_.ns;
     kube::ListOptions of_pods;
     of_pods.ns = ns;
@@ -102,6 +128,7 @@ class Releasing {
       }
     }
     for (const kube::SuspendSwitch& one : kube::SuspendSwitches()) TRY(AddSuspended(one));
+    LeaveWhoseInnerOwnersNameHeddle();
     std::vector<Held> held;
     for (auto& [key, one] : held_) held.push_back(std::move(one));
     for (Held& one : held) TRY(LeaveWhatRuns(one));
@@ -119,6 +146,7 @@ class Releasing {
       return {};
     }
     if (held.how == HandBack::kSuspendAndResume) {
+      TRY(StillWaits(held));
       TRY(Switch(held.object, true));
       TRY(WaitUntilGone(held));
     }
@@ -128,16 +156,27 @@ class Releasing {
  private:
   base::Status AddPod(Json pod) {
     ASSIGN_OR_RETURN(const std::vector<const Json*> owners, OwnersWithSwitch(pod));
-    ASSIGN_OR_RETURN(const std::string prepared, Prepared(pod, owners));
     const bool switched = !owners.empty();
-    const bool made_again = kube::ControllerOwner(pod).has_value();
+    // By a person or a queue, who will resume it; its pods go.
+    if (switched && kube::IsSuspended(*owners.back()) &&
+        !kube::Annotation(*owners.back(), keys::kPreemptedBy)) {
+      return {};
+    }
+    ASSIGN_OR_RETURN(const std::string prepared, Prepared(pod, owners));
+    const auto controller = kube::ControllerOwner(pod);
+    const bool made_again = controller && MakesAgain(*controller);
     const std::string name = kube::KeyOf(pod).ToString();
     Held one{.how = switched     ? HandBack::kSuspendAndResume
                     : made_again ? HandBack::kReplacePod
                                  : HandBack::kLeave,
              .object = switched ? Json(*owners.back()) : std::move(pod)};
     if (one.how == HandBack::kLeave) {
-      one.why = "nobody makes it again: delete it and create it anew, without Heddle's gate and scheduler";
+      one.why =
+          controller
+              ? fmt::format(
+                    "whether {} {} makes it again is not known: delete the pod, or run what made it anew",
+                    controller->kind, controller->name)
+              : "nobody makes it again: delete it and create it anew, without Heddle's gate and scheduler";
     }
     Held& held = held_.try_emplace(one.Title(), std::move(one)).first->second;
     held.pods.push_back(name);
@@ -167,7 +206,6 @@ class Releasing {
 
   // The pod's controller, what controls that, and so on outwards, as far as they have a switch.
   base::Result<std::vector<const Json*>> OwnersWithSwitch(const Json& pod) {
-    constexpr std::size_t kDeepest = 5;  // TrainJob, JobSet, Job: real ones have three
     std::vector<const Json*> owners;
     for (const Json* object = &pod; owners.size() < kDeepest; object = owners.back()) {
       const auto outer = kube::ControllerOwner(*object);
@@ -201,16 +239,45 @@ class Releasing {
     if (!owners) return base::Fail(std::move(owners).error());
     for (Json& item : owners->items) {
       Json owner = Named(std::move(item), one.resource);
+      const auto outer = kube::ControllerOwner(owner);
+      listed_[kube::Uid(owner)] = {.outer = outer ? outer->uid : "",
+                                   .prepared = NamesHeddle(owner) ? TitleOf(owner) : ""};
       if (!kube::Annotation(owner, keys::kPreemptedBy) || !kube::IsSuspended(owner)) continue;
       Held held{.how = HandBack::kResume, .object = std::move(owner)};
-      if (NamesHeddle(held.object)) LeaveWhatNamesHeddle(held, held.Title());
       held_.insert_or_assign(held.Title(), std::move(held));
     }
     return {};
   }
 
+  // A TrainJob shows no template: its JobSet does, and stands while both are suspended.
+  void LeaveWhoseInnerOwnersNameHeddle() {
+    std::map<std::string, std::string> prepared;  // titles, by the UIDs of these and of what controls them
+    for (const auto& [uid, inner] : listed_) {
+      if (inner.prepared.empty()) continue;
+      prepared[uid] = inner.prepared;
+      std::string outer = inner.outer;
+      for (std::size_t depth = 0; depth < kDeepest && !outer.empty(); ++depth) {
+        prepared.try_emplace(outer, inner.prepared);
+        const auto next = listed_.find(outer);
+        outer = next == listed_.end() ? "" : next->second.outer;
+      }
+    }
+    for (auto& [title, held] : held_) {
+      if (held.how != HandBack::kResume) continue;
+      const auto found = prepared.find(kube::Uid(held.object));
+      if (found != prepared.end()) LeaveWhatNamesHeddle(held, found->second);
+    }
+  }
+
   // To suspend what computes would end it. Its missing rank is for its owner to decide on.
   base::Status LeaveWhatRuns(Held& held) {
+    if (held.how == HandBack::kReplacePod &&
+        std::any_of(running_.begin(), running_.end(),
+                    [&](const Json& pod) { return InOneGroup(held.object, pod); })) {
+      held.how = HandBack::kLeave;
+      held.why = "pods of its group run, and would go with it: delete it when their work is saved";
+      return {};
+    }
     if (held.how != HandBack::kSuspendAndResume) return {};
     std::size_t runs = 0;
     for (const Json& pod : running_) {
@@ -222,6 +289,23 @@ class Releasing {
     held.how = HandBack::kLeave;
     held.why = fmt::format(
         "{} of its pods run: when their work is saved, suspend and resume it yourself (spec.suspend)", runs);
+    return {};
+  }
+
+  // With many to hand back, minutes may lie between the reading and this one's turn.
+  base::Status StillWaits(const Held& held) {
+    kube::ListOptions in_namespace;
+    in_namespace.ns = kube::KeyOf(held.object).ns;
+    ASSIGN_OR_RETURN(const auto pods, client_.ListAll(kube::kPods, in_namespace, stop_));
+    for (const Json& pod : pods.items) {
+      if (!Runs(pod)) continue;
+      ASSIGN_OR_RETURN(const bool its, IsOf(pod, held.object));
+      if (!its) continue;
+      return base::Fail(Code::kConflict,
+                        kube::KeyOf(pod).ToString() +
+                            " of it runs since: when its work is saved, suspend and resume it yourself "
+                            "(spec.suspend)");
+    }
     return {};
   }
 
@@ -277,8 +361,9 @@ class Releasing {
   base::Clock& clock_;
   const ReleaseOptions& options_;
   const std::stop_token& stop_;
-  std::map<std::string, Held> held_;    // by title
-  std::map<std::string, Json> owners_;  // by UID, null = gone
+  std::map<std::string, Held> held_;      // by title
+  std::map<std::string, Json> owners_;    // by UID, null = gone
+  std::map<std::string, Listed> listed_;  // what has a switch, by UID
   std::vector<Json> running_;
 };
 
@@ -318,6 +403,7 @@ std::map<std::string, std::string> HandBackAll(Releasing& releasing, base::Clock
         failed[one.Title()] = handed.error().message;
       } else {
         done.insert(SourceOf(one));
+        failed.erase(one.Title());  // in an earlier round
       }
     }
     if (done.empty() || !clock.SleepFor(kPolicyEnds, stop)) return failed;

@@ -77,6 +77,18 @@ class ReleaseTest : public Stage {
     if (!scheduler.empty()) set["spec"]["template"]["spec"]["schedulerName"] = scheduler;
     return Stored(kReplicaSets, set);
   }
+  static Json Workers() {
+    return {{"apiVersion", "apps/v1"},
+            {"kind", "StatefulSet"},
+            {"metadata", {{"name", "serve"}, {"namespace", "train"}, {"uid", "workers"}}}};
+  }
+  void PutInGroup(const Json& pod, const std::string& group, const std::string& worker) {
+    server.Edit(kube::kPods, kube::KeyOf(pod), [&](Json& one) {
+      one["metadata"]["labels"] = {{"leaderworkerset.sigs.k8s.io/name", "serve"},
+                                   {"leaderworkerset.sigs.k8s.io/group-index", group},
+                                   {"leaderworkerset.sigs.k8s.io/worker-index", worker}};
+    });
+  }
   Json JobSet(const std::string& name) {
     return Stored(job_sets_, kube::NewObject(job_sets_, {"train", name}));
   }
@@ -127,6 +139,8 @@ class ReleaseTest : public Stage {
   }
 
   const kube::Resource job_sets_ = kube::SuspendSwitchOf("jobset.x-k8s.io/v1alpha2", "JobSet")->resource;
+  const kube::Resource train_jobs_ =
+      kube::SuspendSwitchOf("trainer.kubeflow.org/v1alpha1", "TrainJob")->resource;
   bool pods_go_ = true;
   bool one_runs_ = false;  // beside what is gated again
   int gated_again_ = 0;    // so often a policy that is gone still gates what a resumed Job makes
@@ -327,6 +341,69 @@ TEST_F(ReleaseTest, DeletesNoPodThatWasBoundSinceItWasRead) {
   EXPECT_TRUE(server.Find(kube::kPods, {"train", "serve-5d-a"}));
 }
 
+TEST_F(ReleaseTest, SuspendsNoJobThatWasBoundWhileOthersWereHandedBack) {
+  AddGated("bert-0", Job("bert"));
+  AddPending("llama-0", Job("llama"));
+  server.Intercept([this](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.method == "PATCH" && request.path.find("jobs/bert") != std::string::npos &&
+        server.Find(kube::kPods, {"train", "bert-0"})) {
+      server.Remove(kube::kPods, {"train", "bert-0"});
+      server.Edit(kube::kPods, {"train", "llama-0"}, [](Json& one) { one["spec"]["nodeName"] = "gpu-1"; });
+    }
+    return std::nullopt;
+  });
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.out, HasSubstr("failed: train/llama-0 of it runs since: when its work is saved"));
+  EXPECT_THAT(output.out, ContainsRegex("Job train/bert +1 +suspended and resumed"));
+  EXPECT_FALSE(JobNow("llama")["spec"].contains("suspend"));
+  EXPECT_TRUE(server.Find(kube::kPods, {"train", "llama-0"}));
+}
+
+TEST_F(ReleaseTest, DeletesNoPodWhoseControllerMayNotMakeItAgain) {
+  AddGated("step-1", {{"apiVersion", "argoproj.io/v1alpha1"},
+                      {"kind", "Workflow"},
+                      {"metadata", {{"name", "tune"}, {"namespace", "train"}, {"uid", "flow"}}}});
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              HasSubstr("left: whether Workflow tune makes it again is not known: delete the pod, or"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(ReleaseTest, DeletesNoPodOfALeaderWorkerSetWhoseGroupRunsInPart) {
+  for (const char* waits :
+       {"0", "1"}) {  // the leader takes its workers with it, and by default each takes all
+    const std::string runs = *waits == '0' ? "1" : "0";
+    PutInGroup(AddPending(std::string("serve-0-") + waits, Workers()), "0", waits);
+    PutInGroup(AddRunning("serve-0-" + runs, Workers()), "0", runs);
+    const Output output = Run();
+    EXPECT_EQ(output.exit_code, Output::kRefused);
+    EXPECT_THAT(output.out, HasSubstr("left: pods of its group run, and would go with it: delete it when"));
+    EXPECT_THAT(server.writes(), IsEmpty());
+    for (const Json& pod : server.All(kube::kPods)) server.Remove(kube::kPods, kube::KeyOf(pod));
+  }
+}
+
+TEST_F(ReleaseTest, DeletesThePodsOfALeaderWorkerSetsGroupWhereOnlyAnotherGroupRuns) {
+  PutInGroup(AddPending("serve-0", Workers()), "0", "0");
+  PutInGroup(AddRunning("serve-1", Workers()), "1", "0");
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_THAT(output.out, ContainsRegex("Pod train/serve-0 +1 +deleted; its controller makes another"));
+  EXPECT_TRUE(server.Find(kube::kPods, {"train", "serve-1"}));
+}
+
+TEST_F(ReleaseTest, FailsNotForWhatALaterRoundHandedBack) {
+  const Json set = ReplicaSet("serve-5d", "");
+  AddPending("serve-5d-a", set);
+  AddPending("serve-5d-b", set);
+  server.FailNext({.method = "DELETE", .path_contains = "pods/serve-5d-a", .status = 403});
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_THAT(server.All(kube::kPods), IsEmpty());
+}
+
 TEST_F(ReleaseTest, LeavesAtOnceWhatWasPrepared) {
   AddGated("llama-0", Prepared("llama"));
   const Output output = Run();
@@ -374,6 +451,31 @@ TEST_F(ReleaseTest, DoesNotResumeWhatMadeRoomWhereItsNewPodsWouldWait) {
   EXPECT_THAT(server.writes(), IsEmpty());
 }
 
+TEST_F(ReleaseTest, DoesNotResumeATrainJobWhoseJobSetNamesHeddle) {
+  server.Serve(job_sets_);
+  server.Serve(train_jobs_);
+  Json train = kube::NewObject(train_jobs_, {"train", "llama"});
+  train["spec"]["suspend"] = true;
+  train["metadata"]["annotations"][std::string(keys::kPreemptedBy)] = "train/urgent";
+  train = Stored(train_jobs_, train);
+  Json set = kube::NewObject(job_sets_, {"train", "llama"});
+  set["spec"]["suspend"] = true;
+  set["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", train_jobs_.ApiVersion()},
+                                                     {"kind", "TrainJob"},
+                                                     {"name", "llama"},
+                                                     {"uid", kube::Uid(train)},
+                                                     {"controller", true}}});
+  Json& pod = set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+  pod["containers"] = Json::array({{{"name", "main"}}});
+  pod["schedulerName"] = "heddle";
+  Stored(job_sets_, set);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              ContainsRegex("TrainJob train/llama +0 +left: the pod template of JobSet train/llama names"));
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
 TEST_F(ReleaseTest, ResumesWhatMadeRoomForOthers) {
   const Json job = Job("llama");
   server.Edit(kube::kJobs, kube::KeyOf(job), [](Json& one) {
@@ -402,6 +504,13 @@ TEST_F(ReleaseTest, LeavesAloneWhatAPersonSuspended) {
   const Json job = Job("llama");
   server.Edit(kube::kJobs, kube::KeyOf(job), [](Json& one) { one["spec"]["suspend"] = true; });
   EXPECT_THAT(Run().out, HasSubstr("No pod waits at Heddle's gate"));
+  EXPECT_TRUE(kube::IsSuspended(JobNow("llama")));
+}
+
+TEST_F(ReleaseTest, DoesNotResumeWhatAPersonSuspendedWhilePodsOfItAreStillThere) {
+  AddGated("llama-0", Edited("llama", [](Json& one) { one["spec"]["suspend"] = true; }));
+  EXPECT_EQ(Run().exit_code, Output::kOk);
+  EXPECT_THAT(server.writes(), IsEmpty());
   EXPECT_TRUE(kube::IsSuspended(JobNow("llama")));
 }
 
