@@ -65,8 +65,8 @@ Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::F
   TRY(credentials.token.Read(root), "read the service account's token");
   AddImpersonation({sources.as, "", sources.as_groups, {}}, credentials.fixed_headers);
   config.authenticator = std::make_shared<CredentialAuthenticator>(std::move(credentials), root, clock);
-  // No proxy of the environment, unlike client-go: the Service is reached from within, and our NetworkPolicies let nobody
-  // out to a proxy.
+  // No proxy of the environment, unlike client-go: the Service is reached from within, and our NetworkPolicies let
+  // nobody out to a proxy.
   return config;
 }
 

@@ -66,8 +66,8 @@ struct ConfigSources {
   // For what a person types, which is to ask the cluster that kubectl asks: ~/.kube/config comes before the service
   // account. A daemon in a pod takes its own account first.
   bool like_kubectl = false;
-  // NAME=value. May name a proxy for a kubeconfig's cluster (kube/proxy.h); credential plugins get it plus their own `env` and
-  // KUBERNETES_EXEC_INFO.
+  // NAME=value. May name a proxy for a kubeconfig's cluster (kube/proxy.h); credential plugins get it plus their own
+  // `env` and KUBERNETES_EXEC_INFO.
   std::vector<std::string> environment;
 };
 // Splits a process environment (the third argument of main, or environ).

@@ -23,6 +23,7 @@ takes_file() {
     topology | cables | status | explain | observe) case $before,$word in --topology,* | *,--topology=*) ;; *) return 1 ;; esac ;;
     *) return 1 ;;
   esac
+  case $word in --topology=*) return 0 ;; esac
   case $before in
     -f | -f?* | --filename | --topology | --taken | --results | --config | --hosts-on | --prices) ;;
     --infiniband | --where | --rules | --resolved | --problems | --csv | --nvlink-blocks | --what-if | --suggest | -*=*) ;;

@@ -26,10 +26,11 @@ bool Marks(const std::vector<crds::LosslessWish>& wishes) {
 }
 
 // A comment of nccl.conf and no file of its own, so that a rename replaces both at once.
+constexpr std::string_view kBootLine = "# Written in boot ";
 std::string BootLine(const base::FileTree& files) {
   const auto boot = base::ReadTrimmed(files, "proc/sys/kernel/random/boot_id");
   if (!boot || boot->empty()) return {};
-  return fmt::format("# Written in boot {}.\n", formats::Printable(*boot, 64));
+  return fmt::format("{}{}.\n", kBootLine, formats::Printable(*boot, 64));
 }
 
 // That the kubelet did not say for whom it asks, and whom it was taken to mean, or that it was nobody.
@@ -211,7 +212,8 @@ std::vector<std::string> NodeDevices::Holders(const std::string& port) const {
 
 bool NodeDevices::NcclKept() const {
   const std::optional<std::string> conf = folder_.conf();
-  return conf && conf->find(boot_line_) != std::string::npos;
+  // A file that tells no boot is of an earlier version, and good enough until the ports are read.
+  return conf && (conf->find(kBootLine) == std::string::npos || conf->find(boot_line_) != std::string::npos);
 }
 
 void NodeDevices::WriteNccl() {
@@ -232,7 +234,7 @@ void NodeDevices::WriteNccl() {
   nccl_notes_ = std::move(conf.notes);
   NcclFiles files{std::move(conf.text) + boot_line_, seen_->nccl_topology};
   if (nccl_written_ == files) return;
-  // A full disk is tried again with each look: the files that lie there are older, and good enough to run with.
+  // A full disk is tried again with each look: those of this boot that lie there are good enough to run with.
   const base::Status written = folder_.Write(files);
   nccl_problem_ = written ? std::string() : written.error().message;
   if (!written) return;

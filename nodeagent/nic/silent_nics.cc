@@ -43,12 +43,6 @@ std::set<std::string> FunctionsWithRdmaPart(const base::FileTree& files) {
   return functions;
 }
 
-// Drivers that keep a function for somebody else.
-bool IsGivenAway(std::string_view driver) {
-  return driver.ends_with("vfio-pci") || driver == "pci-stub" || driver == "pciback" ||
-         driver == "uio_pci_generic" || driver == "igb_uio";
-}
-
 // What has an RDMA device, by function and by card, and the models that do.
 struct Served {
   std::set<std::string_view> functions, cards;
@@ -74,6 +68,11 @@ struct Served {
 };
 
 }  // namespace
+
+bool IsGivenAway(std::string_view driver) {
+  return driver.find("vfio") != std::string_view::npos || driver == "pci-stub" || driver == "pciback" ||
+         driver == "uio_pci_generic" || driver == "igb_uio";
+}
 
 std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree& tree,
                                       const RdmaReadings& rdma) {

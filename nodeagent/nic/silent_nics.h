@@ -30,6 +30,9 @@ struct SilentNic {
 std::vector<SilentNic> FindSilentNics(const base::FileTree& files, const PciTree& tree,
                                       const RdmaReadings& rdma);
 
+// A driver that keeps a function for somebody else: a virtual machine (vfio-pci, mlx5_vfio_pci) or DPDK.
+bool IsGivenAway(std::string_view driver);
+
 // Whether a pod may have an RDMA device to itself, out of the host's sight: `rdma system` says "netns exclusive". That
 // is ib_core's parameter netns_mode, which shows what the module was loaded with and what `rdma system set netns` made
 // of it since. False where it is not there or cannot be read.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "formats/printable.h"
+#include "nodeagent/nic/silent_nics.h"
 #include "nodeagent/pci/driver.h"
 #include "nodeagent/pci/probe.h"
 #include "nodeagent/pci/slot.h"
@@ -27,9 +29,9 @@ void ReadOne(const base::FileTree& files, const std::string& address, VirtualFun
   const std::string function = fmt::format("{}/{}", kPci, address);
   const auto devices = files.List(function + "/infiniband");
   if (!devices || devices->empty()) {
-    // A virtual machine's (vfio-pci, mlx5_vfio_pci), or nobody's: no pod does RDMA by it.
+    // Where RDMA devices are shared by all network namespaces the host sees each: a function without has none to hide.
     const std::string driver = DriverOf(files, function);
-    found.hidden = found.hidden || (!driver.empty() && driver.find("vfio") == std::string::npos);
+    found.hidden = found.hidden || (!driver.empty() && !IsGivenAway(driver) && RdmaIsExclusive(files));
     return;
   }
   for (const std::string& device : *devices) {
@@ -57,6 +59,9 @@ VirtualFunctions ReadVirtualFunctions(const base::FileTree& files, const topolog
     const std::string physical = fmt::format("{}.{}", SlotOf(nic.pci), number);
     if (IsOfAnother(node, nic, physical)) continue;
     const std::string folder = fmt::format("{}/{}", kPci, physical);
+    // Another function with an RDMA device of its own is no second port of a bond.
+    const auto own = physical == nic.pci ? std::nullopt : std::optional(files.List(folder + "/infiniband"));
+    if (own && *own && !(*own)->empty()) continue;
     const auto entries = files.List(folder);
     for (const std::string& entry : entries ? *entries : std::vector<std::string>()) {
       if (!entry.starts_with("virtfn")) continue;

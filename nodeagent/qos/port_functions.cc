@@ -42,7 +42,13 @@ PortFunctions FunctionsOf(const base::FileTree& files, std::string_view pci_addr
     const auto devices = files.List(folder + "/infiniband");
     if (devices && !devices->empty()) {
       functions.rdma_devices.insert(functions.rdma_devices.end(), devices->begin(), devices->end());
-    } else if (functions.unseen.empty()) {
+      continue;
+    }
+    // Its interface is here, so no virtual machine and no other namespace has it: it has no RDMA, and sockets outlive a
+    // link that is down for a moment.
+    const auto interfaces = files.List(folder + "/net");
+    if (interfaces && !interfaces->empty()) continue;
+    if (functions.unseen.empty()) {
       functions.unseen = fmt::format(
           "its function {} has the driver {} and no RDMA device that is seen from here, so that a virtual "
           "machine or another network namespace may use it: end that and unbind the driver",

@@ -19,7 +19,8 @@ struct PortFunctions {
 };
 
 // `pci_address`: of the port's own function ("0000:17:00.0"); empty = it is on no PCI bus, and there are none. One
-// without a driver is idle. Reads sys/bus/pci/devices/ADDRESS. Total.
+// without a driver is idle, and so is one that has an interface here and no RDMA. Reads sys/bus/pci/devices/ADDRESS.
+// Total.
 PortFunctions FunctionsOf(const base::FileTree& files, std::string_view pci_address);
 
 }  // namespace heddle::nodeagent

@@ -48,7 +48,8 @@ std::string PodUidIn(std::string_view cgroup);
 // objects of the firmware that the kernel's list does not have (Linux, infiniband/hw/mlx5/devx.c). But such a program,
 // too, has a protection domain by verbs (UCX, uct/ib/base/ib_md.c, uct_ib_md_open_common), and so has whoever has
 // memory registered: a list of memory regions would say no more. A process that only has a device open, as this agent,
-// has none.
+// has none by the libraries of the drivers that are set (mlx5, bnxt_re, hns); irdma's makes one at once (rdma-core,
+// providers/irdma/umain.c).
 // Thread rule: one thread.
 class QueuePairs {
  public:

@@ -115,11 +115,14 @@ class MutatingPolicyTest(ChartTestCase):
         self.assertEqual(gates(made), [GATE])
 
     def test_a_gang_pod_does_not_ask_for_the_fabric_where_no_agent_offers_it(self):
-        self.heddle.install(agent={"devices": {"enabled": False}})
-        self.addCleanup(self.heddle.install)
-
         def limits():
             return self.dry_create(pod(annotations=GANG))["spec"]["containers"][0]["resources"]["limits"]
+
+        def restored():
+            self.heddle.install()
+            self.plane.wait_for(lambda: "heddle.dev/fabric" in limits(), "gang pods to ask for the fabric again")
+        self.addCleanup(restored)
+        self.heddle.install(agent={"devices": {"enabled": False}})
         self.plane.wait_for(lambda: limits() == {"nvidia.com/gpu": "1"}, "gang pods to ask for their GPUs alone")
         made = self.dry_create(pod(annotations=GANG))
         self.assertEqual((made["spec"]["schedulerName"], gates(made)), ("heddle", [GATE]))

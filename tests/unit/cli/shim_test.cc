@@ -110,6 +110,8 @@ TEST_F(Shim, HandsAFileIn) {
   EXPECT_EQ(Run("plan --topology 'a b.json' --parallelism tp=8").out,
             Exec("[plan][--topology][-][--parallelism][tp=8]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("plan --topology='a b.json'").out, Exec("[plan][--topology=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("status --all --topology='a b.json'").out,
+            Exec("[status][--all][--topology=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric import 'gpu-1=a b.json'").out, Exec("[fabric][import][gpu-1=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric import ibnetdiscover:policy.yaml").out,
             Exec("[fabric][import][ibnetdiscover:-]", "[-i]") + "kind: LosslessPolicy\n");

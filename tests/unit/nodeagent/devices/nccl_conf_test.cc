@@ -479,6 +479,7 @@ TEST(DeviceFiles, HaveTheVirtualFunctionsOfTheNicsThatNcclDrives) {
   files.MakeFolder(pci + "0000:18:00.2/infiniband/mlx5_3");
   files.Link(pci + "0000:29:00.0/virtfn0", "../0000:29:00.2");
   files.Link(pci + "0000:29:00.2/driver", "../../../bus/pci/drivers/mlx5_core");
+  files.Write("sys/module/ib_core/parameters/netns_mode", "N\n");
   topology::Node node = RoceNode(2);
   node.nics[0].pci = "0000:18:00.0";
   node.nics[1].pci = "0000:29:00.0";

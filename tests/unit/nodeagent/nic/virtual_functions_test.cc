@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "memory_file_tree.h"
+#include "tests/support/memory_file_tree.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -52,11 +52,22 @@ TEST(VirtualFunctions, OfABondAreThoseOfBothOfItsPorts) {
   EXPECT_THAT(ReadVirtualFunctions(files, node, node.nics[0]).devices, ElementsAre("mlx5_6", "mlx5_7"));
 }
 
+TEST(VirtualFunctions, OfAnExcludedPortOfTheCardAreNotThoseOfItsNeighbour) {
+  test::MemoryFileTree files;
+  Put(files, "0000:29:00.1", 0, "0000:29:08.2", "mlx5_core", "mlx5_7");
+  files.MakeFolder("sys/bus/pci/devices/0000:29:00.1/infiniband/mlx5_1");
+  topology::Node node;
+  node.nics = {NicAt("mlx5_0", "0000:29:00.0")};
+  EXPECT_EQ(ReadVirtualFunctions(files, node, node.nics[0]), VirtualFunctions());
+}
+
 TEST(VirtualFunctions, OfVirtualMachinesAndOfNobodyAreNoMatterForPods) {
   test::MemoryFileTree files;
   Put(files, "0000:29:00.0", 0, "0000:29:00.2", "vfio-pci", "");
   Put(files, "0000:29:00.0", 1, "0000:29:00.3", "mlx5_vfio_pci", "");
   Put(files, "0000:29:00.0", 2, "0000:29:00.4", "", "");
+  Put(files, "0000:29:00.0", 3, "0000:29:00.5", "uio_pci_generic", "");
+  files.Write("sys/module/ib_core/parameters/netns_mode", "N\n");
   topology::Node node;
   node.nics = {NicAt("mlx5_0", "0000:29:00.0")};
   EXPECT_EQ(ReadVirtualFunctions(files, node, node.nics[0]), VirtualFunctions());
@@ -68,6 +79,8 @@ TEST(VirtualFunctions, AreHiddenWhereADriverHasThemAndNoRdmaDeviceIsSeen) {
   Put(files, "0000:18:00.0", 1, "0000:18:00.3", "mlx5_core", "");
   topology::Node node;
   node.nics = {NicAt("mlx5_0", "0000:18:00.0")};
+  EXPECT_FALSE(ReadVirtualFunctions(files, node, node.nics[0]).hidden) << "shared, the host would see it";
+  files.Write("sys/module/ib_core/parameters/netns_mode", "N\n");
   const VirtualFunctions found = ReadVirtualFunctions(files, node, node.nics[0]);
   EXPECT_TRUE(found.hidden);
   EXPECT_THAT(found.devices, ElementsAre("mlx5_3"));

@@ -677,6 +677,13 @@ TEST_F(Ports, OfWhichAVirtualFunctionIsElsewhereAreNotKnownToBeIdle) {
   EXPECT_EQ(io_->UserQueuePairs(port_), 1) << "that one is used is known";
 }
 
+TEST_F(Ports, OfWhichAVirtualFunctionHasAnInterfaceHereAndNoRdmaAreIdle) {
+  users_ = {{"mlx5_0", 0}};
+  PutFunction(0, "bnxt_en", "");
+  std::filesystem::create_directories(folder_.path() + "/sys/bus/pci/devices/0000:17:00.2/net/eth9");
+  EXPECT_EQ(io_->UserQueuePairs(port_), 0);
+}
+
 TEST_F(Ports, WhoseVirtualFunctionCannotBeAskedAreNotKnownToBeIdle) {
   users_ = {{"mlx5_0", 0}};
   PutFunction(0, "mlx5_core", "mlx5_4");
