@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -249,6 +250,20 @@ TEST_F(NodeDevicesTest, AfterARebootTheFilesOfBeforeAreNeitherOfferedNorKept) {
   EXPECT_THAT(Conf(), testing::EndsWith("# Written in boot boot-2.\n"));
   after.Read({report});
   EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+}
+
+// As versions before the line wrote it: an upgrade takes no marks from pods that start meanwhile.
+TEST_F(NodeDevicesTest, AFileThatTellsNoBootIsOfferedAndKeptUntilThePortsAreRead) {
+  files_.Write(kBootId, "boot-1\n");
+  std::filesystem::create_directories(state_.path() + "/nccl");
+  std::ofstream(state_.path() + "/nccl/nccl.conf") << "NCCL_IB_TC=106\n";
+  NodeDevices& upgraded = Start();
+  EXPECT_TRUE(kubelet_.WaitForCount(kFabric, 250)) << "before the first look";
+  upgraded.Look(seen_);
+  EXPECT_EQ(Conf(), "NCCL_IB_TC=106\n");
+  upgraded.Wish({}, {});
+  EXPECT_THAT(Conf(), testing::EndsWith("# Written in boot boot-1.\n"));
+  EXPECT_THAT(Conf(), testing::Not(HasSubstr("NCCL_IB_TC="))) << "no policy marks any more";
 }
 
 TEST_F(NodeDevicesTest, VirtualFunctionsOfANicAreInTheFileOnceTheyAreThere) {
