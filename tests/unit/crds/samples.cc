@@ -137,6 +137,9 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
   node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";
   node.nics[2].ports[0].leaf_port = Missing::kStale;
+  topology::LeafPort leaf = *node.nics[1].ports[0].leaf_port;
+  leaf.chassis_id = "0c:42:a1:00:00:01";
+  node.nics[1].ports[0].leaf_port = leaf;
   NodeTopology unlinked = full;
   unlinked.status.node.nvlink_domain = Missing::kNotApplicable;
   return {full, unlinked};

@@ -101,11 +101,14 @@ TEST_F(SuspectsOfTest, JoinsWhatTheHostSaysWithWhatItsSwitchCounts) {
 TEST_F(SuspectsOfTest, DoesNotBlameACableForWhatAnotherSwitchOfTheNameCounts) {
   Count("su1-r1", 2, kFlaps);
   seen.sightings["su1-r1"]["Ethernet8"].chassis_id = "0c:42:a1:00:00:01";
-  Port(2, 1).leaf_port->chassis_id = "04-3f-72-aa-bb-cc";
+  topology::LeafPort heard = LeafPort(2, 1);
+  heard.chassis_id = "04-3f-72-aa-bb-cc";
+  Port(2, 1).leaf_port = heard;
   ASSERT_THAT(Suspects(), SizeIs(1));
   EXPECT_THAT(First(), testing::AllOf(testing::HasSubstr("leaf su1-r1 port"),
                                       testing::Not(testing::HasSubstr("gpu-002"))));
-  Port(2, 1).leaf_port->chassis_id = "0C-42-A1-00-00-01";
+  heard.chassis_id = "0C-42-A1-00-00-01";
+  Port(2, 1).leaf_port = heard;
   EXPECT_THAT(First(), testing::HasSubstr("gpu-002 mlx5_1:1"));
 }
 

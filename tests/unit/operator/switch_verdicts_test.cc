@@ -120,7 +120,10 @@ TEST_F(SwitchVerdictsTest, ACableToAnotherSwitchOfTheNameIsNoneOfItsCablesWhenIt
   auto other = std::make_shared<crds::NodeTopology>(CabledTopology("gpu-017"));
   for (topology::Nic& nic : other->status.node.nics) {
     for (topology::NicPort& port : nic.ports) {
-      if (port.leaf_port) port.leaf_port->chassis_id = "04:3f:72:aa:bb:cc";
+      if (!port.leaf_port) continue;
+      topology::LeafPort leaf = *port.leaf_port;
+      leaf.chassis_id = "04:3f:72:aa:bb:cc";
+      port.leaf_port = leaf;
     }
   }
   nodes = {{"gpu-017", other}};
