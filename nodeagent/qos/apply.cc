@@ -195,7 +195,7 @@ class Choosing {
     } else if (unsettled->undone >= kMaxUndone) {
       next_.why = fmt::format(
           "what was written was gone again {} times before it had settled: the NIC is reset, by that or by "
-          "somebody, or something writes over it; see the kernel's log",
+          "somebody; see the kernel's log",
           kMaxUndone);
     } else if (facts_.wanted) {
       return false;
@@ -214,12 +214,6 @@ class Choosing {
     if (Vanished()) return Resume();
     const auto& unsettled = facts_.record->unsettled;
     if (!unsettled) return Do(ApplyStep::kAbandon, ApplyStage::kIdle);
-    // A NIC that was reset between two looks was never seen to be gone.
-    if (!facts_.reverted.empty()) {
-      next_.undone = true;
-      WaitUntil(now_, "was set, and does not read back so any more");
-      return Resume();
-    }
     const auto& link = facts_.asked.link;
     const MonotonicTime again = now_ + timings_.settle_poll;
     const bool late = now_ - facts_.progress.since >= timings_.carrier;

@@ -94,10 +94,9 @@ struct NodePause {
 };
 
 struct StepFacts {
-  const Judgement* judged = nullptr;        // null: no policy speaks of the port any more
-  bool wanted = false;                      // a policy has it set, and this agent may
-  bool gone = false;                        // the interface
-  std::vector<lossless::Setting> reverted;  // kSettling: what reads back as something else again
+  const Judgement* judged = nullptr;  // null: no policy speaks of the port any more
+  bool wanted = false;                // a policy has it set, and this agent may
+  bool gone = false;                  // the interface
   const PortRecord* record = nullptr;
   ApplyProgress progress;
   PortQuestions asked;

@@ -24,12 +24,12 @@ struct UnsettledWrite {
   std::map<std::string, std::uint64_t> noise;  // how much each counter grew while it was waited for
   std::int64_t noise_seconds = 0;  // for so long; 0 = not known, and then as long as it is watched
   int starts = 1;                  // agents that worked on it
-  int undone = 0;  // times that the interface vanished, or read back as something else again, meanwhile
-  bool interrupts = true;  // the port was taken away from pods
-  bool back = false;       // it is being taken back
-  std::string why;         // that; empty = nobody wants it any more
-  bool conflict = false;   // why: somebody else wrote over it
-  std::string about;       // AboutOf the record that it was begun for
+  int undone = 0;                  // times that the interface vanished meanwhile
+  bool interrupts = true;          // the port was taken away from pods
+  bool back = false;               // it is being taken back
+  std::string why;                 // that; empty = nobody wants it any more
+  bool conflict = false;           // why: somebody else wrote over it
+  std::string about;               // AboutOf the record that it was begun for
   friend bool operator==(const UnsettledWrite&, const UnsettledWrite&) = default;
 };
 

@@ -258,16 +258,6 @@ std::vector<QosLoop::Port*> QosLoop::Turns() {
   return turns;
 }
 
-std::vector<lossless::Setting> QosLoop::Reverted(const Port& port) {
-  std::vector<lossless::Setting> reverted;
-  const auto& unsettled = port.record.unsettled;
-  if (!unsettled || port.reading.gone) return reverted;
-  // What cannot be read just now is no sign of another value.
-  const auto compared = lossless::Compare(Only(unsettled->settings, unsettled->want), port.reading.have);
-  for (const lossless::Drift& drift : compared.drifts) reverted.push_back(drift.setting);
-  return reverted;
-}
-
 void QosLoop::Work(Port& port, MonotonicTime& when) {
   const MonotonicTime now = clock_.Now();
   const MonotonicTime hear_until = !wished_ ? hear_until_ : !port.wish ? port.hear_until : MonotonicTime{};
@@ -286,7 +276,6 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   facts.before_it = Before(port);
   facts.leak = gate_.Leak();
   facts.pause = pause_;
-  if (port.progress.stage == ApplyStage::kSettling) facts.reverted = Reverted(port);
   if (pause_.port == port.port.name) facts.given_back = port.given_back;
   if (AsksQueuePairs(facts, now)) facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
   if (AsksLink(facts, now)) facts.asked.link = io_.Link(port.port);
@@ -297,7 +286,7 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   if (!backed_off) port.waiting = next.reason;
   if (next.undone && port.record.unsettled && !port.record.unsettled->back) {
     ++port.record.unsettled->undone;
-    Log(port, "what was written is gone: the interface vanished, or reads back as something else");
+    Log(port, "what was written is gone: the interface vanished");
     Keep(port);
   }
   if (next.step == ApplyStep::kNothing) {

@@ -94,8 +94,6 @@ class QosLoop {
   void Forget();
   std::vector<Port*> Turns();  // those that were waited for in vain least often first
   void Work(Port& port, base::MonotonicTime& when);
-  // Of a write that is not settled, what reads back as something else.
-  static std::vector<lossless::Setting> Reverted(const Port& port);
   std::string Before(const Port& port) const;
   void Do(Port& port, const NextApplyStep& next);
   bool Begin(Port& port);
