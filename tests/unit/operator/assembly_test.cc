@@ -32,7 +32,8 @@ Json Says(const char* type, const char* status) {
 TEST(Assembler, KeepsOfConditionsWhatIsFalseAndThatNobodyKnowsWhetherANodeIsReady) {
   const AssemblyPtr assembly = Assembler().Assemble(
       {NodeThatSays("bad", {Says("LinksUp", "False"), Says("Ready", "True"), Says("LeavesKnown", "Unknown")}),
-       NodeThatSays("blind", {Says("Ready", "Unknown")}), NodeThatSays("good", {Says("Ready", "True")})},
+       NodeThatSays("blind", Json::array({Says("Ready", "Unknown")})),
+       NodeThatSays("good", Json::array({Says("Ready", "True")}))},
       {});
   ASSERT_EQ(assembly->complaints.size(), 2u);
   ASSERT_EQ(assembly->complaints.at("bad").size(), 1u);
