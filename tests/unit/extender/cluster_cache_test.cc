@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <mutex>
@@ -413,7 +414,12 @@ TEST_F(ClusterCacheTest, DoesNotReadFabricsAgainThatTheWatchHasToldMeanwhile) {
 TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
   cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
   std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
-  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  // Until all has been asked for once that is not asked for by ReadAll.
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] {
+    const auto lines = cluster_.server.lines();
+    return cache_.synced() && cluster_.server.open_streams() >= 5 &&
+           std::find(lines.begin(), lines.end(), "LIST podgroups") != lines.end();
+  }));
   const kube::ObjectKey stays = kube::KeyOf(cluster_.Pod("train-0"));
   cluster_.server.set_deliver_events(false);
   const std::string node = kube::Name(cluster_.server.All(kNodeTopologies)[0]);
