@@ -8,6 +8,7 @@
 #include "cli/doctor_parts.h"
 #include "cli/gpu_use.h"
 #include "cli/live_cluster.h"
+#include "crds/gang_gate.h"
 #include "crds/keys.h"
 #include "crds/node_topology.h"
 #include "crds/rdma_pod.h"
@@ -129,19 +130,14 @@ class RdmaOfNodes {
       told_;  // by node and resource: whether its ports speak RoCE
 };
 
-bool IsGated(const Json& pod) {
-  const Json& gates = kube::ArrayAt(pod, {"spec", "schedulingGates"});
-  return std::any_of(gates.begin(), gates.end(),
-                     [](const Json& gate) { return kube::StringAt(gate, {"name"}) == keys::kGangGate; });
-}
-
 // Of a pod with GPUs or with NICs that speak RoCE, and of one that waits for Heddle, what is looked at, of any other
 // nothing.
 Json LeanPod(const Json& object, const RdmaOfNodes& rdma) {
   if (!IsLive(object)) return {};
   const bool gpus = GpusWanted(object) > 0;
   const std::vector<std::string> roce = rdma.RoceOf(object);
-  const bool gated = IsGated(object), unbound = kube::StringAt(object, {"spec", "nodeName"}).empty();
+  const bool gated = crds::HasGangGate(object),
+             unbound = kube::StringAt(object, {"spec", "nodeName"}).empty();
   const std::string scheduler = kube::StringAt(object, {"spec", "schedulerName"});
   const bool waits_for_us = gated || (unbound && scheduler == keys::kSchedulerName);
   if (!gpus && roce.empty() && !waits_for_us) return {};

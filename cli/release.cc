@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "crds/gang_gate.h"
 #include "crds/keys.h"
 #include "crds/pod_templates.h"
 #include "kube/suspend_switch.h"
@@ -31,19 +32,12 @@ constexpr std::string_view kReleasing = "kubectl heddle release";
 constexpr std::string_view kLwsName = "leaderworkerset.sigs.k8s.io/name";
 constexpr std::string_view kLwsGroupIndex = "leaderworkerset.sigs.k8s.io/group-index";
 
-bool IsGated(const Json& pod) {
-  for (const Json& gate : kube::ArrayAt(pod, {"spec", "schedulingGates"})) {
-    if (kube::StringAt(gate, {"name"}) == keys::kGangGate) return true;
-  }
-  return false;
-}
-
 // For Heddle, at its gate or for its scheduler: admission names that on every pod with a GPU, of a gang or not, and a
 // gang's pod may not be bound yet when its gate is off.
 bool Waits(const Json& pod) {
   if (!kube::StringAt(pod, {"spec", "nodeName"}).empty()) return false;
-  return IsGated(pod) || (kube::StringAt(pod, {"spec", "schedulerName"}) == keys::kSchedulerName &&
-                          kube::StringAt(pod, {"status", "phase"}) == "Pending");
+  return crds::HasGangGate(pod) || (kube::StringAt(pod, {"spec", "schedulerName"}) == keys::kSchedulerName &&
+                                    kube::StringAt(pod, {"status", "phase"}) == "Pending");
 }
 
 // What has ended on its node computes nothing that a suspension would end.
@@ -57,7 +51,8 @@ bool Runs(const Json& pod) {
 bool NamesHeddle(const Json& owner) {
   const auto templates = crds::PodTemplatesOf(owner);
   return std::any_of(templates.begin(), templates.end(), [](const crds::PodTemplate& one) {
-    return IsGated(*one.pod) || kube::StringAt(*one.pod, {"spec", "schedulerName"}) == keys::kSchedulerName;
+    return crds::HasGangGate(*one.pod) ||
+           kube::StringAt(*one.pod, {"spec", "schedulerName"}) == keys::kSchedulerName;
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/cut_utf8.h"
 #include "crds/at_once.h"
+#include "crds/gang_gate.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/compute_domain.h"
@@ -116,13 +117,6 @@ std::string QueueGate(const kube::Json& pod) {
     if (name.starts_with("kueue.x-k8s.io/")) return name;
   }
   return "";
-}
-
-bool HasOurGate(const kube::Json& pod) {
-  const kube::Json& gates = kube::ArrayAt(pod, {"spec", "schedulingGates"});
-  return std::any_of(gates.begin(), gates.end(), [](const kube::Json& gate) {
-    return kube::StringAt(gate, {"name"}) == keys::kGangGate;
-  });
 }
 
 // A kubelet that does not admit a pod has it fail with a reason. A program that ends badly leaves none, and what ends a
@@ -242,7 +236,7 @@ PodFacts ReadPod(const kube::Json& pod) {
   facts.succeeded = phase == "Succeeded";
   facts.finished = facts.succeeded || phase == "Failed";
   if (phase == "Failed") facts.not_admitted = NotAdmitted(pod);
-  facts.gated = HasOurGate(pod);
+  facts.gated = crds::HasGangGate(pod);
   facts.queue_gate = QueueGate(pod);
   if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled");
       scheduled != nullptr && kube::StringAt(*scheduled, {"reason"}) == "Unschedulable") {
@@ -260,7 +254,8 @@ ReadPods::ReadPods(std::vector<std::shared_ptr<const kube::Json>> pods) : object
 }
 
 bool IsGangPod(const kube::Json& pod, Mode mode) {
-  if (mode == Mode::kPlace) return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
+  if (mode == Mode::kPlace)
+    return crds::HasGangGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
   if (!AsksForGpus(pod)) return false;
   if (kube::Annotation(pod, keys::kParallelism)) return true;
   const Membership membership = MembershipOf(pod);

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
+
+#include "base/lower_case.h"
+#include "base/trimmed.h"
 
 namespace heddle::kube {
 namespace {
@@ -83,19 +85,6 @@ std::pair<std::string_view, std::string_view> SplitPort(std::string_view item) {
   return {host, item.substr(colon + 1)};
 }
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return lower;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 struct Target {
   std::string host, port;  // in lower case, and decimal
   std::optional<Address> address;
@@ -118,7 +107,7 @@ bool GoesDirectly(const Target& target, std::string_view unproxied) {
   if (target.host == "localhost" || (target.address && IsLoopback(*target.address))) return true;
   for (;;) {
     const std::size_t comma = unproxied.find(',');
-    if (Lists(Lower(Trimmed(unproxied.substr(0, comma))), target)) return true;
+    if (Lists(base::LowerCase(std::string(base::Trimmed(unproxied.substr(0, comma)))), target)) return true;
     if (comma == std::string_view::npos) return false;
     unproxied.remove_prefix(comma + 1);
   }
@@ -146,7 +135,7 @@ std::optional<EnvironmentProxy> ProxyFromEnvironment(const std::vector<std::stri
   Variable proxy = server.tls ? FirstOf(environment, {"HTTPS_PROXY", "https_proxy"})
                               : FirstOf(environment, {"HTTP_PROXY", "http_proxy"});
   if (proxy.value.empty()) return std::nullopt;
-  const Target target{Lower(server.host), server.port, ParseAddress(server.host)};
+  const Target target{base::LowerCase(server.host), server.port, ParseAddress(server.host)};
   if (GoesDirectly(target, FirstOf(environment, {"NO_PROXY", "no_proxy"}).value)) return std::nullopt;
   const bool whole = proxy.value.find("://") != std::string::npos;
   return EnvironmentProxy{whole ? std::move(proxy.value) : "http://" + proxy.value, std::move(proxy.name)};

@@ -168,8 +168,7 @@ void SetRoce(const std::vector<Port>& ports, const NcclFacts& facts, Lines& line
       lines.Say(
           "NCCL_IB_ADDR_FAMILY is left out: the ports have only link-local addresses on the host, which do "
           "not tell the family of those that pods get. NCCL looks for IPv4 by itself: pods that get IPv6 "
-          "addresses "
-          "set NCCL_IB_ADDR_FAMILY=AF_INET6 themselves.");
+          "addresses set NCCL_IB_ADDR_FAMILY=AF_INET6 themselves.");
     return;
   }
   lines.Set("NCCL_IB_ADDR_FAMILY", ipv4.empty() ? "AF_INET6" : "AF_INET");

@@ -337,9 +337,19 @@ base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting
   return {};
 }
 
-base::Result<int> KernelPortIo::UserQueuePairs(const QosPort& port) {
-  PortFunctions functions = FunctionsOf(sources_.files->files(), port.pci_address);
+namespace {
+
+// The port's own device among them.
+PortFunctions AllFunctionsOf(const base::FileTree& files, const QosPort& port) {
+  PortFunctions functions = FunctionsOf(files, port.pci_address);
   functions.rdma_devices.push_back(port.rdma_device);
+  return functions;
+}
+
+}  // namespace
+
+base::Result<int> KernelPortIo::UserQueuePairs(const QosPort& port) {
+  const PortFunctions functions = AllFunctionsOf(sources_.files->files(), port);
   std::optional<base::Error> unknown;
   int users = 0;
   for (const std::string& device : functions.rdma_devices) {
@@ -355,10 +365,8 @@ base::Result<int> KernelPortIo::UserQueuePairs(const QosPort& port) {
 }
 
 std::vector<std::string> KernelPortIo::QueuePairHolders(const QosPort& port) {
-  PortFunctions functions = FunctionsOf(sources_.files->files(), port.pci_address);
-  functions.rdma_devices.push_back(port.rdma_device);
   std::vector<std::string> holders;
-  for (const std::string& device : functions.rdma_devices) {
+  for (const std::string& device : AllFunctionsOf(sources_.files->files(), port).rdma_devices) {
     std::vector<std::string> some = sources_.queue_pairs->Holders(device);
     holders.insert(holders.end(), some.begin(), some.end());
   }
