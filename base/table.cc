@@ -25,7 +25,7 @@ std::size_t DisplayWidth(std::string_view utf8) {
       utf8.begin(), utf8.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-std::string Printable(std::string_view text) {
+std::string WithoutControls(std::string_view text) {
   std::string clean(text);
   for (char& c : clean) {
     const auto byte = static_cast<unsigned char>(c);
@@ -40,7 +40,7 @@ Table::Table(std::vector<std::string> header) {
 
 void Table::Add(std::vector<Cell> row) {
   CHECK(row.size() == rows_.front().size());
-  for (Cell& cell : row) cell.text = cell.text.empty() ? "-" : Printable(cell.text);
+  for (Cell& cell : row) cell.text = cell.text.empty() ? "-" : WithoutControls(cell.text);
   rows_.push_back(std::move(row));
 }
 

@@ -41,6 +41,7 @@ class Table {
 
 // Characters a terminal shows, not bytes.
 std::size_t DisplayWidth(std::string_view utf8);
-std::string Printable(std::string_view text);
+// Its control characters as "?": they would move the cursor.
+std::string WithoutControls(std::string_view text);
 
 }  // namespace heddle::base

@@ -43,7 +43,7 @@ std::string Named(const std::vector<std::string>& header, const std::vector<Cell
   std::string text;
   for (const std::size_t c : columns) {
     if (row[c].text.empty() || row[c].text == "-") continue;
-    text += (text.empty() ? "" : ", ") + base::LowerCase(header[c]) + " " + Printable(row[c].text);
+    text += (text.empty() ? "" : ", ") + base::LowerCase(header[c]) + " " + WithoutControls(row[c].text);
   }
   return text;
 }
@@ -104,7 +104,7 @@ std::string AdviceText(std::vector<std::string> header, const std::vector<Advice
   Table wide(std::move(header));
   for (const AdviceRow& row : rows) {
     narrow.Add(row.cells);
-    sentences.push_back(Printable(row.advice));
+    sentences.push_back(WithoutControls(row.advice));
     std::vector<Cell> cells = row.cells;
     cells.emplace_back(row.advice);
     wide.Add(std::move(cells));
@@ -192,15 +192,15 @@ std::string PartsText(const std::string& first, const std::string& next,
 }
 
 std::string FoundText(const FoundByRule& found, const Style& style) {
-  const std::string indent(9, ' '), where = Printable(found.where);
+  const std::string indent(9, ' '), where = WithoutControls(found.where);
   const std::size_t head = indent.size() + DisplayWidth(found.rule) + 2 + DisplayWidth(where);
   const bool fits = style.width == 0 || head <= style.width;
   std::string text = fmt::format(
       "{}  {}{}{}\n",
       style.Paint(found.error ? "ERROR  " : "WARNING", found.error ? Colour::kBad : Colour::kNone),
       found.rule, fits ? "  " : "\n" + indent, where);
-  text += indent + Printable(found.sentence) + "\n";
-  text += style.Paint(indent + "to do: " + Printable(found.remedy), Colour::kFaint) + "\n\n";
+  text += indent + WithoutControls(found.sentence) + "\n";
+  text += style.Paint(indent + "to do: " + WithoutControls(found.remedy), Colour::kFaint) + "\n\n";
   return ProseText(text, style);
 }
 

@@ -137,7 +137,7 @@ std::string ManifestText(const BenchOptions& options, const BenchRanks& ranks, c
   text += fmt::format(
       "{} must be {}.\n\n  kubectl create -f FILE{}\n  kubectl logs -f job/{}-launcher{} > results.txt\n"
       "  kubectl heddle bench {}{}{} --results results.txt\n",
-      Printable(options.image), kBenchImage, ns, name, ns, target, ns, GroundWords(options.ground));
+      WithoutControls(options.image), kBenchImage, ns, name, ns, target, ns, GroundWords(options.ground));
   std::string comments;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
@@ -154,7 +154,7 @@ std::string ManifestNotes(const BenchOptions& options, const BenchRanks& ranks) 
   if (ranks.held) {
     notes += fmt::format(
         "Note: {} still holds its GPUs: the workers wait until it has ended, or find other places\n",
-        Printable(ranks.subject));
+        WithoutControls(ranks.subject));
   }
   if (options.rdma_resources.empty())
     notes += "Note: no --rdma-resource is given: without RDMA devices NCCL goes over sockets\n";

@@ -230,15 +230,15 @@ std::string BenchText(const BenchRanks& ranks, const std::vector<BenchRun>& runs
     text += fmt::format(
         "{} over {} ranks of {} on {}, {}\nbus bandwidth as nccl-tests counts it; {} bound by {} "
         "({} Gb/s)\n\n",
-        CollectiveName(run.collective), ranks.over.ranks(), Printable(ranks.subject),
-        base::Counted(nodes, "node"), Printable(ranks.fabric),
+        CollectiveName(run.collective), ranks.over.ranks(), WithoutControls(ranks.subject),
+        base::Counted(nodes, "node"), WithoutControls(ranks.fabric),
         placement::AlgorithmName(run.bottleneck.algorithm), placement::BoundName(run.bottleneck.bound),
         run.bottleneck.gbps);
     text += RunText(run, style) + "\n";
   }
   for (const BenchFinding& finding : findings) {
     text += fmt::format("{}: {}\n", finding.error ? style.Paint("Error", Colour::kBad) : "Note",
-                        Printable(finding.sentence));
+                        WithoutControls(finding.sentence));
   }
   const bool measured =
       std::any_of(runs.begin(), runs.end(), [](const BenchRun& run) { return run.measured; });

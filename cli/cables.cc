@@ -246,7 +246,8 @@ std::string CablesCsv(const std::vector<CableRow>& rows) {
                                           Rail(row.leaf_rail),
                                           row.swapped_with,
                                           row.sentence};
-    for (std::size_t i = 0; i < fields.size(); ++i) text += (i == 0 ? "" : ",") + Field(Printable(fields[i]));
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      text += (i == 0 ? "" : ",") + Field(WithoutControls(fields[i]));
     text += "\r\n";
   }
   return text;

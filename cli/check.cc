@@ -479,7 +479,7 @@ Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, co
   std::set<std::string> next;  // the same server fails all of them in the same way
   bool asked_in_vain = false;
   for (const base::Error& error : looked.unread) {
-    output.err += "Error: " + Printable(error.message) + "\n";
+    output.err += "Error: " + WithoutControls(error.message) + "\n";
     next.insert(NextStep(error));
     asked_in_vain = asked_in_vain || IsOfCluster(error.code);
   }

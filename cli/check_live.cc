@@ -65,8 +65,9 @@ void AskNodes(kube::Client& client, const CheckOptions& options, CheckGround& gr
   const auto list = ListHeddle(client, keys::kNodeTopology, stop);
   if (!list) {
     ground.notes +=
-        Printable("Note: what nodes there are could not be read, so they are taken for nodes of " +
-                  fmt::format("{} GPUs with RoCE: {}", ground.known.gpus_per_node, list.error().message)) +
+        WithoutControls(
+            "Note: what nodes there are could not be read, so they are taken for nodes of " +
+            fmt::format("{} GPUs with RoCE: {}", ground.known.gpus_per_node, list.error().message)) +
         "\n";
     return;
   }
@@ -84,7 +85,7 @@ void ReadResources(kube::Client& client, CheckGround& in, const std::stop_token&
   if (!list) {
     // Who is cut off hears of it by what was asked for; without Heddle there are no policies.
     if (list.error().code != base::Code::kForbidden) return;
-    in.notes += Printable(
+    in.notes += WithoutControls(
                     "Note: RdmaDevicePolicies could not be read, so a resource that only one of them "
                     "names is not taken for an RDMA device (--rdma-resource says it): " +
                     list.error().message) +
@@ -114,8 +115,8 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
   if (auto pods = client.ListAll(kube::kPods, {}, stop)) {
     files.pods = std::move(pods->items);
   } else {
-    notes += Printable("Note: pods could not be read, so GPUs of pods of no gang count as free: " +
-                       pods.error().message) +
+    notes += WithoutControls("Note: pods could not be read, so GPUs of pods of no gang count as free: " +
+                             pods.error().message) +
              "\n";
   }
   notes += NoteLines(reading.notes);
@@ -128,7 +129,8 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
     }
   } else {
     notes +=
-        Printable("Note: Nodes could not be read, so each counts as Ready: " + nodes.error().message) + "\n";
+        WithoutControls("Note: Nodes could not be read, so each counts as Ready: " + nodes.error().message) +
+        "\n";
     return ground;
   }
   for (Ground& one : ground.grounds.fabrics) {

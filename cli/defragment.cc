@@ -200,8 +200,8 @@ std::string DefragmentText(const DefragmentAnswer& answer, const Style& style) {
     std::string out = fmt::format("{} {}\n{}\n", style.Paint("Refused", Colour::kBad),
                                   ReasonName(*found.refusal), found.sentence);
     if (found.stuck) {
-      out += fmt::format("{} has no other place: {}\n", Printable(answer.names[std::size_t(*found.stuck)]),
-                         StuckText(answer));
+      out += fmt::format("{} has no other place: {}\n",
+                         WithoutControls(answer.names[std::size_t(*found.stuck)]), StuckText(answer));
     }
     return ProseText(out + who, style);
   }
@@ -209,7 +209,7 @@ std::string DefragmentText(const DefragmentAnswer& answer, const Style& style) {
     return ProseText(fmt::format("Nobody has to move: there are {} now\n", whole(found.whole_before)) + who,
                      style);
   std::vector<std::string> opened;
-  for (const std::int32_t id : found.opened) opened.push_back(Printable(PlaceName(answer, id)));
+  for (const std::int32_t id : found.opened) opened.push_back(WithoutControls(PlaceName(answer, id)));
   const std::string text =
       fmt::format("\nNow {}, then {}; opened: {}\n", whole(found.whole_before), found.whole_after,
                   fmt::join(opened, ", ")) +

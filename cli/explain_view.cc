@@ -16,7 +16,7 @@ std::string GangText(const crds::Gang& gang, const Style& style) {
   const std::string summary = crds::Summarise(gang.spec, gang.status);
   return fmt::format(
       "Gang {}  {}\n", gang.name,
-      style.Paint(Printable(summary), gang.status.reason.empty() ? Colour::kGood : Colour::kBad));
+      style.Paint(WithoutControls(summary), gang.status.reason.empty() ? Colour::kGood : Colour::kBad));
 }
 
 std::string GpuText(const std::vector<int>& gpus) {
@@ -45,9 +45,11 @@ std::string OtherGpusText(const Explanation& explanation) {
   }
   if (first == nullptr) return {};
   return fmt::format(
-      "{} of {} pods got other GPUs than planned: {} holds {} where its plan says {} (docs/devices.md, \"Following "
+      "{} of {} pods got other GPUs than planned: {} holds {} where its plan says {} (docs/devices.md, "
+      "\"Following "
       "the plan\").\n",
-      differ, explanation.pods.size(), Printable(first->name), GpuText(first->gpus), GpuText(first->planned));
+      differ, explanation.pods.size(), WithoutControls(first->name), GpuText(first->gpus),
+      GpuText(first->planned));
 }
 
 std::string SourceText(const Explanation& explanation) {
@@ -80,11 +82,12 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
     gpus += pod.gpus.size();
     nodes.insert(pod.node);
   }
-  std::string text = fmt::format("{} {}: {}", Printable(explanation.kind), Printable(explanation.name),
-                                 base::Counted(explanation.pods_wanted, "pod"));
+  std::string text =
+      fmt::format("{} {}: {}", WithoutControls(explanation.kind), WithoutControls(explanation.name),
+                  base::Counted(explanation.pods_wanted, "pod"));
   if (!explanation.pods.empty()) {
     text += fmt::format(", {} on {} of fabric {}", base::Counted(gpus, "GPU"),
-                        base::Counted(nodes.size(), "node"), Printable(explanation.fabric));
+                        base::Counted(nodes.size(), "node"), WithoutControls(explanation.fabric));
   }
   text += fmt::format(", {}\n", ParallelismText(explanation.parallelism));
   if (explanation.gang) text += GangText(*explanation.gang, style);
@@ -93,16 +96,16 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
     if (explanation.gang && !explanation.gang->status.explanation.empty()) text += "\n";
     if (explanation.gang) {
       for (const std::string& sentence : explanation.gang->status.explanation)
-        text += "  " + Printable(sentence) + "\n";
+        text += "  " + WithoutControls(sentence) + "\n";
     }
     text += "\n" + SourceText(explanation) + OtherGpusText(explanation);
   } else {
-    text += "\n" + Printable(explanation.why_no_quality) + ".\n";
+    text += "\n" + WithoutControls(explanation.why_no_quality) + ".\n";
   }
   if (explanation.waiting) text += "\n" + WaitingText(*explanation.waiting, style);
   if (explanation.remedies) text += "\n" + RemediesText(*explanation.remedies, style);
   if (!explanation.pods.empty()) text += "\n" + PodTable(explanation, style);
-  for (const std::string& note : explanation.notes) text += "\nNote: " + Printable(note) + "\n";
+  for (const std::string& note : explanation.notes) text += "\nNote: " + WithoutControls(note) + "\n";
   return ProseText(text, style);
 }
 

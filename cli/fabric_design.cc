@@ -174,7 +174,7 @@ Output Refused(const DesignAnswer& answer) {
     const auto [reason, sentence] = refusal(fabric);
     if (reason == sizing::RefusalReason::kBadRequest) output.exit_code = Output::kUsage;
     const std::string who = alike ? "" : fmt::format("{}: ", topology::TransportName(fabric.transport));
-    output.err += fmt::format("Error: {}{}\n", who, Printable(sentence));
+    output.err += fmt::format("Error: {}{}\n", who, WithoutControls(sentence));
     if (alike) break;
   }
   return output;

@@ -212,7 +212,7 @@ std::string CableTable(const std::vector<const DesignedFabric*>& fabrics, const 
 std::string BillTable(const DesignAnswer& answer, const std::vector<const DesignedFabric*>& fabrics,
                       const Style& style) {
   std::vector<std::string> header = Header({"TO BUY"}, fabrics);
-  header.push_back("EACH, " + Printable(answer.prices.currency));
+  header.push_back("EACH, " + WithoutControls(answer.prices.currency));
   Table table(std::move(header));
   std::vector<sizing::BillLine> things;
   for (const DesignedFabric* fabric : fabrics) {
@@ -251,14 +251,14 @@ std::string Notes(const DesignAnswer& answer, const std::vector<const DesignedFa
   text += fmt::format("Storage: reads of {} GB/s in all, {} ports of nodes and {} of storage.\n",
                       Grouped(std::llround(design.storage.read_gbs)), Grouped(design.storage.node_ports),
                       Grouped(design.storage.storage_ports));
-  text +=
-      fmt::format("Prices: {}, {}{}. No servers, no NICs.\n", Printable(answer.prices.source),
-                  Printable(answer.prices.date),
-                  answer.prices_from.empty() ? "" : "; " + Printable(answer.prices_from) + " in their place");
+  text += fmt::format(
+      "Prices: {}, {}{}. No servers, no NICs.\n", WithoutControls(answer.prices.source),
+      WithoutControls(answer.prices.date),
+      answer.prices_from.empty() ? "" : "; " + WithoutControls(answer.prices_from) + " in their place");
   const placement::Suggestion* const step = StepOf(*fabrics.front());
   if (step != nullptr) {
     text += fmt::format("Step: {}, {} sequences; as `kubectl heddle plan --suggest` predicts it.\n",
-                        Printable(answer.model), Grouped(fabrics.front()->prediction->batch));
+                        WithoutControls(answer.model), Grouped(fabrics.front()->prediction->batch));
   }
   return text;
 }
@@ -270,7 +270,8 @@ std::string Unknowns(const DesignAnswer& answer) {
   const auto say = [&](const DesignedFabric& fabric, std::string_view what, const std::string& why) {
     if (why == before) return;
     before = why;
-    text += fmt::format("{}, {}: {}.\n", topology::TransportName(fabric.transport), what, Printable(why));
+    text +=
+        fmt::format("{}, {}: {}.\n", topology::TransportName(fabric.transport), what, WithoutControls(why));
   };
   for (const DesignedFabric& fabric : answer.fabrics) {
     if (const auto* refusal = std::get_if<sizing::Refusal>(&fabric.design)) {

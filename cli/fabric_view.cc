@@ -24,8 +24,8 @@ std::string UnitName(const topology::Fabric& fabric, topology::UnitId unit) {
 std::string HeadLine(const topology::Fabric& fabric) {
   return fmt::format(
       "Fabric {}: {}, {} nodes, {} GPUs, {} rails, {} leaves, {} switches above, {} NVLink domains\n",
-      Printable(Title(fabric)), topology::ShapeName(fabric.shape), fabric.nodes.size(), fabric.gpu_count(),
-      fabric.rails, fabric.leaves.size(), fabric.spines.size(), fabric.domains.size());
+      WithoutControls(Title(fabric)), topology::ShapeName(fabric.shape), fabric.nodes.size(),
+      fabric.gpu_count(), fabric.rails, fabric.leaves.size(), fabric.spines.size(), fabric.domains.size());
 }
 
 // How a leaf stands, by the host ports that belong on it. The signs are those of the fabric page.
@@ -293,11 +293,12 @@ std::string FabricText(const topology::Fabric& fabric, const Style& style) {
     text += "\n" + style.Paint(head, certain > 0 ? Colour::kBad : Colour::kNone) + "\n";
   }
   for (std::size_t i = 0; i < std::min(fabric.faults.size(), kMaxFaults); ++i) {
-    text += "  " + Printable(fabric.faults[i].sentence) + "\n";
+    text += "  " + WithoutControls(fabric.faults[i].sentence) + "\n";
   }
   if (fabric.faults.size() > kMaxFaults)
     text += fmt::format("  and {} more\n", fabric.faults.size() - kMaxFaults);
-  for (const std::string& sentence : fabric.assumptions) text += "\nAssumed: " + Printable(sentence) + "\n";
+  for (const std::string& sentence : fabric.assumptions)
+    text += "\nAssumed: " + WithoutControls(sentence) + "\n";
   return ProseText(text, style);
 }
 

@@ -272,7 +272,7 @@ class Import {
 
   const ImportOptions& options_;
   const ReadFile& read_;
-  Findings findings_;
+  ImportFindings findings_;
   IbGraph graph_;
   std::optional<formats::SlurmTopology> slurm_;
   std::map<std::string, formats::LldpNeighbours> lldp_;
@@ -329,7 +329,7 @@ std::string Import::Words() const {
   std::string text;
   const auto show = [&text](std::string_view title, const std::vector<std::string>& sentences) {
     for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) {
-      text += fmt::format("{}: {}\n", title, Printable(sentences[i]));
+      text += fmt::format("{}: {}\n", title, WithoutControls(sentences[i]));
     }
     if (sentences.size() > kShown) text += fmt::format("{}: and {} more\n", title, sentences.size() - kShown);
   };

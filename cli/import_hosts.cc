@@ -104,7 +104,7 @@ Usual UsualOf(const std::vector<Node>& nodes, const Kind& kind, const std::strin
 class KindOfHost {
  public:
   KindOfHost(const Kind& kind, const Machine& machine, int assumed_gbps, std::vector<Node>& nodes,
-             Findings& findings)
+             ImportFindings& findings)
       : kind_(kind), machine_(machine), assumed_gbps_(assumed_gbps), nodes_(nodes), findings_(findings) {
     for (const std::string& name : kind_.nics) usual_.push_back(UsualOf(nodes_, kind_, name));
   }
@@ -230,7 +230,7 @@ class KindOfHost {
   const Machine& machine_;
   int assumed_gbps_;
   std::vector<Node>& nodes_;
-  Findings& findings_;
+  ImportFindings& findings_;
   std::vector<Usual> usual_;  // by position in kind_.nics
   bool unsaid_ = false;
 };
@@ -271,7 +271,7 @@ topology::NicRole RoleOfName(std::string_view name) {
   return NicRole::kCompute;
 }
 
-void KeepComputeHosts(std::vector<Node>& nodes, Findings& findings) {
+void KeepComputeHosts(std::vector<Node>& nodes, ImportFindings& findings) {
   std::vector<std::string> others;
   for (const Node& node : nodes) {
     if (RoleOfName(node.name) != NicRole::kCompute) others.push_back(node.name);
@@ -312,7 +312,8 @@ void KeepComputeHosts(std::vector<Node>& nodes, Findings& findings) {
   std::erase_if(nodes, is_other);
 }
 
-void SettleNics(const Machines& machines, int assumed_gbps, std::vector<Node>& nodes, Findings& findings) {
+void SettleNics(const Machines& machines, int assumed_gbps, std::vector<Node>& nodes,
+                ImportFindings& findings) {
   bool unsaid = false;
   for (const Kind& kind : KindsOf(nodes)) {
     if (kind.nics.empty()) continue;

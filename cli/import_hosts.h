@@ -17,14 +17,14 @@ namespace heddle::cli {
 // is nearest to where a machine says so, else by name as people count. NICs that have a role other than
 // compute keep it. `assumed_gbps` stands in where no host says how fast a NIC is.
 void SettleNics(const Machines& machines, int assumed_gbps, std::vector<topology::Node>& nodes,
-                Findings& findings);
+                ImportFindings& findings);
 
 // By the words that names are made of: "oss-03" and "lustre" store, "login1" and "mgmt" manage.
 topology::NicRole RoleOfName(std::string_view name);
 
 // Takes out those that are no compute hosts: by name, and those with at most half of the usual number of NICs
 // whose names do not begin as the others' do.
-void KeepComputeHosts(std::vector<topology::Node>& nodes, Findings& findings);
+void KeepComputeHosts(std::vector<topology::Node>& nodes, ImportFindings& findings);
 
 // "a, b, c and 7 more"
 std::string SomeOf(const std::vector<std::string>& names);

@@ -22,7 +22,7 @@ constexpr std::size_t kMaxSwitchName = 64;
 
 class Hosts {
  public:
-  Hosts(const IbGraph& graph, Findings& findings) : graph_(graph), findings_(findings) {}
+  Hosts(const IbGraph& graph, ImportFindings& findings) : graph_(graph), findings_(findings) {}
 
   std::vector<topology::Node> Run() {
     for (const IbNode& node : graph_.nodes()) {
@@ -124,7 +124,7 @@ class Hosts {
   }
 
   const IbGraph& graph_;
-  Findings& findings_;
+  ImportFindings& findings_;
   std::map<std::string, topology::Node> hosts_;
   std::vector<std::string> nameless_;
   std::set<std::string> sharp_;
@@ -133,7 +133,7 @@ class Hosts {
 
 }  // namespace
 
-void IbGraph::Add(const std::string& path, formats::IbNetwork network, Findings& findings) {
+void IbGraph::Add(const std::string& path, formats::IbNetwork network, ImportFindings& findings) {
   constexpr std::size_t kShown = 20;  // they must not bury what is said of the fabric
   for (std::size_t i = 0; i < std::min(network.problems.size(), kShown); ++i) {
     findings.warnings.push_back(path + ": " + network.problems[i]);
@@ -155,7 +155,7 @@ void IbGraph::Add(const std::string& path, formats::IbNetwork network, Findings&
   }
 }
 
-void IbGraph::Finish(Findings& findings) {
+void IbGraph::Finish(ImportFindings& findings) {
   names_.assign(nodes_.size(), {});
   std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -185,7 +185,7 @@ bool IbGraph::Answered(const IbNode& node, const IbLink& link) const {
   });
 }
 
-std::vector<topology::Node> IbHosts(const IbGraph& graph, Findings& findings) {
+std::vector<topology::Node> IbHosts(const IbGraph& graph, ImportFindings& findings) {
   return Hosts(graph, findings).Run();
 }
 

@@ -16,9 +16,9 @@ class IbGraph {
  public:
   // What the dump says is wrong with itself becomes warnings; a node that an earlier dump has is left out
   // with one.
-  void Add(const std::string& path, formats::IbNetwork network, Findings& findings);
+  void Add(const std::string& path, formats::IbNetwork network, ImportFindings& findings);
   // Names the switches. Call it once, after the last dump.
-  void Finish(Findings& findings);
+  void Finish(ImportFindings& findings);
 
   const std::vector<formats::IbNode>& nodes() const { return nodes_; }
   // How a switch is called, as the nodes' agents call it (formats::IbSwitchName); by its GUID too where
@@ -37,12 +37,12 @@ class IbGraph {
 
 // The hosts and their HCAs with GUID and leaf, sorted by name. SHARP's aggregation nodes are told from them;
 // an adapter without a name is a host of its own, called by its GUID.
-std::vector<topology::Node> IbHosts(const IbGraph& graph, Findings& findings);
+std::vector<topology::Node> IbHosts(const IbGraph& graph, ImportFindings& findings);
 
 // The switches above the compute NICs of `nodes`: uplinks, their bandwidth, and dragonfly groups where leaves
 // or spines are cabled among themselves. Warns of cables that are slow, missing between like leaves, loose at
 // one end, or that lead back to their own switch.
 topology::Declaration IbSwitches(const IbGraph& graph, const std::vector<topology::Node>& nodes,
-                                 Findings& findings);
+                                 ImportFindings& findings);
 
 }  // namespace heddle::cli

@@ -7,7 +7,7 @@
 namespace heddle::cli {
 
 topology::Node LldpHost(const std::string& host, const formats::LldpNeighbours& neighbours,
-                        topology::Transport transport, Findings& findings) {
+                        topology::Transport transport, ImportFindings& findings) {
   constexpr std::size_t kMaxNics = 128;  // as the schema of NodeTopology has it
   topology::Node node;
   node.name = host;

@@ -13,6 +13,6 @@ namespace heddle::cli {
 // name or its leaf's says so; several different neighbours on one are kept as Ambiguous with a warning. LLDP
 // tells no speed. Interfaces that hear nobody are not in lldpd's answer, and so not in this.
 topology::Node LldpHost(const std::string& host, const formats::LldpNeighbours& neighbours,
-                        topology::Transport transport, Findings& findings);
+                        topology::Transport transport, ImportFindings& findings);
 
 }  // namespace heddle::cli

@@ -95,14 +95,14 @@ void SetLinks(const std::vector<int>& links, topology::NvLink& nvlink) {
   }
 }
 
-void NoteUnsaidNvlink(Machine& machine, Findings& findings) {
+void NoteUnsaidNvlink(Machine& machine, ImportFindings& findings) {
   machine.nvlink_joins_gpus = machine.gpus.size() > 1;
   findings.notes.push_back(
       fmt::format("{} says nothing of NVLink: its {} GPUs are taken for one NVLink domain", machine.source,
                   machine.gpus.size()));
 }
 
-void ReadNvlink(const formats::NcclTopology& topology, Machine& machine, Findings& findings) {
+void ReadNvlink(const formats::NcclTopology& topology, Machine& machine, ImportFindings& findings) {
   std::vector<int> links;
   bool any = false, described = true, xgmi = false;
   int sm = 0;
@@ -166,7 +166,7 @@ bool Joined(const formats::TopoMatrix& matrix) {
   return matrix.gpus.size() > 1 && std::find(seen.begin(), seen.end(), false) == seen.end();
 }
 
-void ReadNvlink(const formats::TopoMatrix& matrix, Machine& machine, Findings& findings) {
+void ReadNvlink(const formats::TopoMatrix& matrix, Machine& machine, ImportFindings& findings) {
   machine.nvlink_joins_gpus = Joined(matrix);
   const std::vector<int> links = LinksOfGpus(matrix);
   if (*std::max_element(links.begin(), links.end()) == 0) return;
@@ -272,7 +272,7 @@ bool CountsBefore(std::string_view a, std::string_view b) {
 }
 
 base::Result<Machine> MachineFromNcclXml(const std::string& source, std::string_view text,
-                                         Findings& findings) {
+                                         ImportFindings& findings) {
   ASSIGN_OR_RETURN(const formats::NcclTopology topology, formats::ParseNcclXml(text));
   TRY(CheckSize(topology.gpus.size(), topology.nics.size()));
   Machine machine;
@@ -296,7 +296,7 @@ base::Result<Machine> MachineFromNcclXml(const std::string& source, std::string_
 }
 
 base::Result<Machine> MachineFromTopoMatrix(const std::string& source, std::string_view text,
-                                            Findings& findings) {
+                                            ImportFindings& findings) {
   ASSIGN_OR_RETURN(const formats::TopoMatrix matrix, formats::ParseTopoMatrix(text));
   TRY(CheckSize(matrix.gpus.size(), matrix.nics.size()));
   for (const std::string& problem : matrix.problems)
@@ -347,7 +347,7 @@ std::vector<topology::Nic> NicsOf(const Machine& machine, topology::Transport tr
   return nics;
 }
 
-void Furnish(const Machine& machine, topology::Node& node, Findings& findings) {
+void Furnish(const Machine& machine, topology::Node& node, ImportFindings& findings) {
   node.gpus = machine.gpus;
   node.nvlink = machine.nvlink;
   node.numa_nodes = machine.numa_nodes;

@@ -11,7 +11,7 @@
 namespace heddle::cli {
 
 // What `fabric import` says beside its objects.
-struct Findings {
+struct ImportFindings {
   std::vector<std::string> warnings;  // contradictions and cabling faults, with both ports
   std::vector<std::string> notes;     // what no file says and was taken for granted
 };
@@ -37,9 +37,9 @@ struct Machine {
 
 // Errors: kInvalid, with the place in the file.
 [[nodiscard]] base::Result<Machine> MachineFromNcclXml(const std::string& source, std::string_view text,
-                                                       Findings& findings);
+                                                       ImportFindings& findings);
 [[nodiscard]] base::Result<Machine> MachineFromTopoMatrix(const std::string& source, std::string_view text,
-                                                          Findings& findings);
+                                                          ImportFindings& findings);
 // `gpus` GPUs in one NVLink domain, NICs unknown. Requires: 1 to 32.
 Machine AssumedMachine(int gpus);
 
@@ -65,7 +65,7 @@ std::vector<topology::Nic> NicsOf(const Machine& machine, topology::Transport tr
 
 // Gives the node its GPUs and, where the machine's NICs can be told to be the node's compute NICs (by name,
 // else by order where there are as many), their distances. Requires: the node's NICs have roles and rails.
-void Furnish(const Machine& machine, topology::Node& node, Findings& findings);
+void Furnish(const Machine& machine, topology::Node& node, ImportFindings& findings);
 
 // "mlx5_2" before "mlx5_10": digits count as numbers.
 bool CountsBefore(std::string_view a, std::string_view b);

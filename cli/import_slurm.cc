@@ -43,7 +43,7 @@ topology::Node HostOn(const std::string& leaf, const std::string& host, const Ma
 }  // namespace
 
 std::vector<topology::Node> SlurmHosts(const SlurmTopology& slurm, const Machines& machines,
-                                       const SlurmOptions& options, Findings& findings) {
+                                       const SlurmOptions& options, ImportFindings& findings) {
   std::vector<topology::Node> nodes;
   const auto add = [&](const std::string& leaf, const std::vector<std::string>& hosts) {
     for (const std::string& host : hosts) nodes.push_back(HostOn(leaf, host, machines.Of(host), options));
@@ -70,7 +70,7 @@ std::vector<topology::Node> SlurmHosts(const SlurmTopology& slurm, const Machine
   return nodes;
 }
 
-topology::Declaration SlurmSwitches(const SlurmTopology& slurm, Findings& findings) {
+topology::Declaration SlurmSwitches(const SlurmTopology& slurm, ImportFindings& findings) {
   std::map<std::string_view, std::vector<std::string>> parents;
   for (const SlurmSwitch& one : slurm.switches) {
     for (const std::string& child : one.switches) parents[child].push_back(one.name.substr(0, kMaxName));
@@ -92,7 +92,7 @@ topology::Declaration SlurmSwitches(const SlurmTopology& slurm, Findings& findin
 }
 
 void KeepSlurmHosts(const SlurmTopology& slurm, bool nvlink_blocks, std::vector<topology::Node>& nodes,
-                    Findings& findings) {
+                    ImportFindings& findings) {
   std::set<std::string_view> listed, seen;
   for (const SlurmSwitch& one : slurm.switches) {
     for (const std::string& host : one.nodes) listed.insert(Short(host));

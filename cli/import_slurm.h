@@ -18,14 +18,14 @@ struct SlurmOptions {
 // nothing that Slurm knows. Without a tree the blocks are the leaves. With `nvlink_blocks` a block is an
 // NVLink domain over its hosts. NICs are the machine's compute NICs, else one for each GPU.
 std::vector<topology::Node> SlurmHosts(const formats::SlurmTopology& slurm, const Machines& machines,
-                                       const SlurmOptions& options, Findings& findings);
+                                       const SlurmOptions& options, ImportFindings& findings);
 
 // The tree above the leaves.
-topology::Declaration SlurmSwitches(const formats::SlurmTopology& slurm, Findings& findings);
+topology::Declaration SlurmSwitches(const formats::SlurmTopology& slurm, ImportFindings& findings);
 
 // With hosts from a source that saw their cables: takes out those that Slurm does not run jobs on, and names
 // those that only Slurm knows. Hosts are compared by their names up to the first dot.
 void KeepSlurmHosts(const formats::SlurmTopology& slurm, bool nvlink_blocks,
-                    std::vector<topology::Node>& nodes, Findings& findings);
+                    std::vector<topology::Node>& nodes, ImportFindings& findings);
 
 }  // namespace heddle::cli

@@ -33,7 +33,7 @@ struct Cable {
 
 class Switches {
  public:
-  Switches(const IbGraph& graph, Findings& findings) : graph_(graph), findings_(findings) {}
+  Switches(const IbGraph& graph, ImportFindings& findings) : graph_(graph), findings_(findings) {}
 
   topology::Declaration Run(const std::vector<topology::Node>& nodes) {
     FindTiers(nodes);
@@ -321,7 +321,7 @@ class Switches {
   }
 
   const IbGraph& graph_;
-  Findings& findings_;
+  ImportFindings& findings_;
   std::vector<int> tier_;  // by position in the graph
   std::vector<Cable> cables_;
 };
@@ -329,7 +329,7 @@ class Switches {
 }  // namespace
 
 topology::Declaration IbSwitches(const IbGraph& graph, const std::vector<topology::Node>& nodes,
-                                 Findings& findings) {
+                                 ImportFindings& findings) {
   return Switches(graph, findings).Run(nodes);
 }
 

@@ -212,16 +212,17 @@ Json LandingJson(const Landing& landing) {
 }
 
 std::string LandingText(const Landing& landing, const Style& style) {
-  const std::string who = Printable(landing.workload);
+  const std::string who = WithoutControls(landing.workload);
   if (!landing.why_not_asked.empty()) {
-    return fmt::format("{}: where it would land was not asked: {}\n", who, Printable(landing.why_not_asked));
+    return fmt::format("{}: where it would land was not asked: {}\n", who,
+                       WithoutControls(landing.why_not_asked));
   }
   const std::string each = landing.gangs > 1 ? fmt::format(" (the first of {} gangs)", landing.gangs) : "";
   const std::string now = landing.in_files ? "" : " now";
   if (landing.refusal) {
     return fmt::format(
         "{}{} {}: {}: {}\n  {}\n", who, each, style.Paint("has no place" + now, Colour::kBad),
-        placement::RefusalReasonName(landing.refusal->reason), Printable(landing.refusal->sentence),
+        placement::RefusalReasonName(landing.refusal->reason), WithoutControls(landing.refusal->sentence),
         landing.in_files ? "`kubectl heddle plan --what-if` on the same files says whether room can be made"
                          : "`kubectl heddle explain` says what would help, once it is submitted");
   }
@@ -230,9 +231,9 @@ std::string LandingText(const Landing& landing, const Style& style) {
       "{}{} would land{} on {} of {}: {}\n  {:.3f} ms of communication a step; {}/{} TP groups "
       "inside one NVLink "
       "domain, {} leaf crossings\n",
-      who, each, now, base::Counted(landing.nodes.size(), "node"), Printable(landing.fabric),
-      Printable(FirstOf(landing.nodes)), double(quality.step_micros) / 1000, quality.tp_groups_in_domain,
-      quality.tp_groups, CrossingsOf(quality));
+      who, each, now, base::Counted(landing.nodes.size(), "node"), WithoutControls(landing.fabric),
+      WithoutControls(FirstOf(landing.nodes)), double(quality.step_micros) / 1000,
+      quality.tp_groups_in_domain, quality.tp_groups, CrossingsOf(quality));
 }
 
 }  // namespace heddle::cli

@@ -166,13 +166,13 @@ Output Lint(const LintOptions& options, const ReadFile& read, const OutputOption
       look.format == Format::kText ? TextOf(looked, look.style) : Printed(JsonOf(looked), look.format);
   for (const LintFile& file : looked.files) {
     for (const std::string& note : file.notes)
-      output.err += Printable("Note: " + file.path + ": " + note) + "\n";
+      output.err += WithoutControls("Note: " + file.path + ": " + note) + "\n";
   }
-  for (const UnreadFile& one : looked.unread) output.err += "Error: " + Printable(one.why) + "\n";
+  for (const UnreadFile& one : looked.unread) output.err += "Error: " + WithoutControls(one.why) + "\n";
   for (const LintFile& file : looked.files) {
     for (const LintUnread& one : file.unread) {
       const std::string where = one.port.empty() ? file.path : file.path + ": " + one.port;
-      output.err += "Error: " + Printable(where + ": " + one.why) + "\n";
+      output.err += "Error: " + WithoutControls(where + ": " + one.why) + "\n";
     }
   }
   // Nothing found of what nobody could look at is not "clean", and what was found is not all there may be.

@@ -97,11 +97,11 @@ Output LintResolved(const LintOptions& options, const ReadFile& read, const Outp
   Output output;
   std::vector<Resolved> all;
   const LintFiles files = ReadLintFiles(options.files, read);
-  for (const UnreadFile& one : files.unread) output.err += "Error: " + Printable(one.why) + "\n";
+  for (const UnreadFile& one : files.unread) output.err += "Error: " + WithoutControls(one.why) + "\n";
   for (const LintFile& file : files.read) {
     for (const LintPolicy& policy : file.policies) all.push_back(ResolvedOf(policy));
     if (file.policies.empty())
-      output.err += "Note: " + Printable(file.path + ": there is no LosslessPolicy in it") + "\n";
+      output.err += "Note: " + WithoutControls(file.path + ": there is no LosslessPolicy in it") + "\n";
   }
   const bool unread = !files.unread.empty();
   if (all.empty() && !unread) {

@@ -22,8 +22,8 @@ std::vector<std::string> PortParts(const topology::NicPort& port, const Style& s
   if (port.usable_gbps < port.rate_gbps) text += fmt::format(" of {}", port.rate_gbps);
   if (port.state != topology::LinkState::kDown && port.rate_gbps == 0) text += " (its rate is unknown)";
   return {style.Paint(text, good ? Colour::kGood : Colour::kBad),
-          port.leaf_port ? fmt::format("leaf {} port {}", Printable(port.leaf_port->leaf),
-                                       Printable(port.leaf_port->port))
+          port.leaf_port ? fmt::format("leaf {} port {}", WithoutControls(port.leaf_port->leaf),
+                                       WithoutControls(port.leaf_port->port))
                          : fmt::format("leaf {}", topology::MissingName(port.leaf_port.missing()))};
 }
 
@@ -33,12 +33,13 @@ std::string CongestionText(const crds::NodeTopologyStatus& status, const topolog
       std::find_if(status.congestion.begin(), status.congestion.end(),
                    [&](const crds::CongestedPort& one) { return one.nic == nic.name && one.port == port; });
   if (found == status.congestion.end()) return {};
-  return fmt::format("congested since {}: {}", base::FormatTime(found->since), Printable(found->evidence));
+  return fmt::format("congested since {}: {}", base::FormatTime(found->since),
+                     WithoutControls(found->evidence));
 }
 
 std::vector<std::string> NicParts(const crds::NodeTopologyStatus& status, const topology::Nic& nic,
                                   const Style& style) {
-  std::vector<std::string> parts{Printable(nic.name), "rail " + Text(nic.rail)};
+  std::vector<std::string> parts{WithoutControls(nic.name), "rail " + Text(nic.rail)};
   for (const topology::NicPort& port : nic.ports) {
     std::vector<std::string> its = PortParts(port, style);
     if (std::string congestion = CongestionText(status, nic, port.number); !congestion.empty())
@@ -52,10 +53,10 @@ std::vector<std::string> NicParts(const crds::NodeTopologyStatus& status, const 
 
 std::vector<std::string> GpuParts(const topology::NvLink& nvlink, const topology::Gpu& gpu,
                                   const Style& style) {
-  std::vector<std::string> parts{fmt::format("GPU {}", gpu.index), Printable(gpu.model),
-                                 "NUMA " + Text(gpu.numa), Printable(gpu.pci)};
+  std::vector<std::string> parts{fmt::format("GPU {}", gpu.index), WithoutControls(gpu.model),
+                                 "NUMA " + Text(gpu.numa), WithoutControls(gpu.pci)};
   if (!gpu.healthy)
-    parts.push_back(style.Paint("unhealthy: " + Printable(gpu.unhealthy_reason), Colour::kBad));
+    parts.push_back(style.Paint("unhealthy: " + WithoutControls(gpu.unhealthy_reason), Colour::kBad));
   if (gpu.nic_gone)
     parts.push_back(style.Paint(fmt::format("a NIC on rail {} is gone", gpu.nic_gone->rail), Colour::kBad));
   if (const int usable = nvlink.usable_gbps(gpu.index); usable < nvlink.gbps_per_gpu) {
@@ -67,7 +68,7 @@ std::vector<std::string> GpuParts(const topology::NvLink& nvlink, const topology
 
 std::string HeadLine(const topology::Node& node, const Style& style) {
   std::string text =
-      fmt::format("{}, {} GPUs", node.machine.empty() ? "unknown machine" : Printable(node.machine),
+      fmt::format("{}, {} GPUs", node.machine.empty() ? "unknown machine" : WithoutControls(node.machine),
                   crds::GpusUnread(node) ? "?" : std::to_string(node.gpus.size()));
   if (node.nvlink.links_per_gpu > 0) {
     text += fmt::format(", NVLink {} Gb/s a GPU",
@@ -75,9 +76,9 @@ std::string HeadLine(const topology::Node& node, const Style& style) {
   }
   if (!node.nvswitches.empty()) text += fmt::format(", {} NVSwitches", node.nvswitches.size());
   text += ", NVLink domain ";
-  text += node.nvlink_domain ? Printable(node.nvlink_domain->id)
+  text += node.nvlink_domain ? WithoutControls(node.nvlink_domain->id)
                              : std::string(topology::MissingName(node.nvlink_domain.missing()));
-  return PartsText("", "  ", {Printable(node.name), text}, style);
+  return PartsText("", "  ", {WithoutControls(node.name), text}, style);
 }
 
 void AddGpu(const crds::NodeTopologyStatus& status, const topology::Gpu& gpu, bool last, const Style& style,
@@ -133,7 +134,7 @@ std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
                                    [&](const topology::GpuNicPath& path) { return path.nic == nic.name; });
     if (shown) continue;
     std::vector<std::string> parts{
-        fmt::format("{} ({})", Printable(nic.name), topology::NicRoleName(nic.role))};
+        fmt::format("{} ({})", WithoutControls(nic.name), topology::NicRoleName(nic.role))};
     const std::vector<std::string> its =
         nic.ports.empty() ? std::vector<std::string>{"no port"} : PortParts(nic.ports.front(), style);
     parts.insert(parts.end(), its.begin(), its.end());
@@ -148,12 +149,12 @@ std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
   }
   if (!others.empty()) text += "Other NICs\n" + others;
   for (const std::string& sentence : topology::Check(node)) {
-    text += ProseText(style.Paint("Contradiction: " + Printable(sentence), Colour::kBad) + "\n", style);
+    text += ProseText(style.Paint("Contradiction: " + WithoutControls(sentence), Colour::kBad) + "\n", style);
   }
   for (const crds::Condition& condition : topology.status.conditions) {
     if (condition.type == crds::kReady && condition.status != crds::ConditionStatus::kTrue) {
-      text +=
-          ProseText(style.Paint("Not ready: " + Printable(condition.message), Colour::kBad) + "\n", style);
+      text += ProseText(style.Paint("Not ready: " + WithoutControls(condition.message), Colour::kBad) + "\n",
+                        style);
     }
   }
   return text;

@@ -56,7 +56,8 @@ std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) 
       row.emplace_back(Crossings(*observed.heddle));
     } else {
       row.insert(row.end(), {Cell("waits"), Cell("-"), Cell(Crossings(actual)), Cell("-")});
-      waits.push_back(fmt::format("{} would have waited: {}", JobName(gang), Printable(observed.refusal)));
+      waits.push_back(
+          fmt::format("{} would have waited: {}", JobName(gang), WithoutControls(observed.refusal)));
     }
     rows.push_back(std::move(row));
   }
@@ -156,7 +157,7 @@ Output RunObserved(kube::Client& client, const ObservedOptions& options, base::W
     if (auto gang = crds::GangFromJson(object)) {
       gangs.push_back(*std::move(gang));
     } else {
-      output.err += "Note: " + Printable(gang.error().message) + "\n";
+      output.err += "Note: " + WithoutControls(gang.error().message) + "\n";
     }
   }
   AddObserved(LastObserved(std::move(gangs), options, now), kNothing, look, output);

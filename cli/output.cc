@@ -39,14 +39,14 @@ std::string Printed(const crds::Json& json, Format format) {
 
 std::string NoteLines(const std::vector<std::string>& notes) {
   std::string lines;
-  for (const std::string& note : notes) lines += "Note: " + Printable(note) + "\n";
+  for (const std::string& note : notes) lines += "Note: " + WithoutControls(note) + "\n";
   return lines;
 }
 
 Output Failure(const base::Error& error) {
   Output output;
   output.exit_code = error.code == base::Code::kInvalid ? Output::kUsage : Output::kFailed;
-  output.err = "Error: " + Printable(error.message) + "\n";
+  output.err = "Error: " + WithoutControls(error.message) + "\n";
   const std::string next = NextStep(error);
   if (!next.empty()) output.err += next + "\n";
   return output;

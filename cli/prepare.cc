@@ -153,8 +153,8 @@ void NoteUnknownAnnotations(const Json& object, const Json& pod, std::set<std::s
   for (const auto& [name, value] : kube::Annotations(pod)) {
     const auto unknown = crds::UnknownAnnotation(name);
     if (!unknown) continue;
-    misspelt.insert(Printable(fmt::format("Note: {} {}: {}", kube::StringAt(object, {"kind"}),
-                                          kube::KeyOf(object).ToString(), *unknown)) +
+    misspelt.insert(WithoutControls(fmt::format("Note: {} {}: {}", kube::StringAt(object, {"kind"}),
+                                                kube::KeyOf(object).ToString(), *unknown)) +
                     "\n");
   }
 }
@@ -188,7 +188,7 @@ std::size_t PrepareTrainJobs(std::vector<Json>& objects, const PrepareOptions& o
     }
     const crds::RuntimeRef ref = crds::RuntimeOf(object);
     notes +=
-        Printable(fmt::format(
+        WithoutControls(fmt::format(
             "Note: TrainJob {} stays as it is: its pods are made from {} {}, which is not here; give that as "
             "well (kubectl get {} {}{} -o yaml)",
             kube::KeyOf(object).ToString(), ref.kind, ref.name, base::LowerCase(ref.kind), ref.name,

@@ -118,7 +118,7 @@ std::string LastWords(std::string said) {
     from = said.rfind('\n', from - 1);
   if (from != std::string::npos && from > 0 && from < said.size()) said = said.substr(from + 1);
   std::replace(said.begin(), said.end(), '\n', ' ');
-  return Printable(said.empty() ? "it said nothing" : said);
+  return WithoutControls(said.empty() ? "it said nothing" : said);
 }
 
 Output NotRecorded(const Json& pod, const RecordOptions& options, const KubectlEnd& end) {
@@ -126,12 +126,13 @@ Output NotRecorded(const Json& pod, const RecordOptions& options, const KubectlE
   const std::string name = kube::Namespace(pod) + "/" + kube::Name(pod);
   const bool forbidden =
       end.said.find("orbidden") != std::string::npos && end.said.find("exec") != std::string::npos;
-  output.err = fmt::format("Error: {} was not recorded by pod {} (kubectl's exit code {}): {}\n",
-                           Printable(options.node), Printable(name), end.exit_code, LastWords(end.said));
+  output.err =
+      fmt::format("Error: {} was not recorded by pod {} (kubectl's exit code {}): {}\n",
+                  WithoutControls(options.node), WithoutControls(name), end.exit_code, LastWords(end.said));
   if (forbidden) {
     output.err +=
         fmt::format("It takes the right to create pods/exec in {}: ask somebody who has it, or for it. ",
-                    Printable(kube::Namespace(pod)));
+                    WithoutControls(kube::Namespace(pod)));
   } else {
     output.err += "What was written until then is no whole archive. ";
   }
@@ -166,7 +167,8 @@ Output RunRecord(kube::Client& client, const RecordOptions& options, const RunKu
   output.err = fmt::format(
       "Recorded {} by its agent, pod {}/{}. Unpack it into a folder DIR; `heddle-nodeagent "
       "--machine DIR --print` shows what is in it.\n",
-      Printable(options.node), Printable(kube::Namespace(*pod)), Printable(kube::Name(*pod)));
+      WithoutControls(options.node), WithoutControls(kube::Namespace(*pod)),
+      WithoutControls(kube::Name(*pod)));
   if (!options.scrub)
     output.err +=
         "Note: it holds names, addresses and serial numbers; with --scrub it holds others in their place\n";

@@ -36,7 +36,7 @@ Compared CompareFiles(const SwitchFiles& files) {
   for (const std::string& name : compared.doubled)
     compared.notes.push_back(
         fmt::format("{}: several configurations have this name, and none is used: give them as NAME=FILE",
-                    Printable(name)));
+                    WithoutControls(name)));
   for (const auto& [name, count] : compared.without)
     compared.notes.push_back(
         fmt::format("{}: no configuration was given, and {} cables end there", name, count));
@@ -88,10 +88,10 @@ std::string Details(const Compared& compared) {
       if (finding.weight == LosslessVerdict::kLossless) continue;
       if (std::find(told.begin(), told.end(), finding) != told.end()) continue;
       told.push_back(finding);
-      text +=
-          fmt::format("{}  {}\n    host: {}\n    switch: {}\n    {}\n    to do: {}\n",
-                      lossless::LosslessVerdictName(finding.weight), finding.rule, Printable(finding.host),
-                      Printable(finding.leaf), Printable(finding.sentence), Printable(finding.next));
+      text += fmt::format("{}  {}\n    host: {}\n    switch: {}\n    {}\n    to do: {}\n",
+                          lossless::LosslessVerdictName(finding.weight), finding.rule,
+                          WithoutControls(finding.host), WithoutControls(finding.leaf),
+                          WithoutControls(finding.sentence), WithoutControls(finding.next));
     }
   }
   return text;
@@ -179,7 +179,7 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
       if (status) continue;
       status = base::Fail(status.error().In(InputName(path)));
     }
-    output.err += "Error: " + Printable(status.error().message) + "\n";
+    output.err += "Error: " + WithoutControls(status.error().message) + "\n";
     output.exit_code = Output::kUsage;
   }
   // Of files that could not be read it would count 0 cables.
@@ -187,8 +187,8 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
   const Compared compared = CompareFiles(files);
   output.out = look.format == Format::kText ? TextOf(compared, options.problems, look.style)
                                             : Printed(JsonOf(compared, options.problems), look.format);
-  for (const std::string& note : files.notes) output.err += Printable("Note: " + note) + "\n";
-  for (const std::string& note : compared.notes) output.err += Printable("Note: " + note) + "\n";
+  for (const std::string& note : files.notes) output.err += WithoutControls("Note: " + note) + "\n";
+  for (const std::string& note : compared.notes) output.err += WithoutControls("Note: " + note) + "\n";
   if (compared.cables.empty())
     output.err += "Note: there is no RoCE port in these files, so no cable to look at\n";
   if (output.exit_code != Output::kOk) return output;

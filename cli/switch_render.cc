@@ -168,11 +168,11 @@ std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Sty
   const std::string ports = base::Counted(work.ports.size(), "port");
   if (patch.lines.empty()) {
     return SentenceText(fmt::format("{} is as LosslessPolicy {} wants it on {}: nothing to change",
-                                    Printable(name), work.policy.name, ports),
+                                    WithoutControls(name), work.policy.name, ports),
                         style);
   }
   std::string text =
-      fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n\n", Printable(name),
+      fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n\n", WithoutControls(name),
                   base::Counted(patch.lines.size(), "change"), work.policy.name, ports, work.profile->name);
   text +=
       switches::Explain(patch, [&](const std::string& line) { return style.Paint(line, Colour::kFaint); });
@@ -210,8 +210,8 @@ std::optional<Output> RefusePolicy(const NamedPolicy& policy) {
   for (const lossless::Finding& finding :
        lossless::Lint({lossless::SubjectOf(policy.name, policy.resolved)})) {
     if (finding.severity != lossless::Severity::kError) continue;
-    output.err += Printable(fmt::format("Error: LosslessPolicy {}: {}: {}; {}: {}", policy.name, finding.rule,
-                                        finding.fact, finding.contrary, finding.remedy)) +
+    output.err += WithoutControls(fmt::format("Error: LosslessPolicy {}: {}: {}; {}: {}", policy.name,
+                                              finding.rule, finding.fact, finding.contrary, finding.remedy)) +
                   "\n";
     output.exit_code = Output::kRefused;
   }
@@ -266,7 +266,8 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
   }
   output.err += NoteLines(patch->notes);
   for (const formats::SonicFault& fault : faults)
-    output.err += Printable(fmt::format("Error: {}: {} ({})", fault.where, fault.what, fault.model)) + "\n";
+    output.err +=
+        WithoutControls(fmt::format("Error: {}: {} ({})", fault.where, fault.what, fault.model)) + "\n";
   if (!patch->lines.empty() || !faults.empty()) output.exit_code = Output::kRefused;
   return output;
 }

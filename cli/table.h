@@ -8,8 +8,8 @@ namespace heddle::cli {
 using base::Cell;
 using base::Colour;
 using base::DisplayWidth;
-using base::Printable;
 using base::Style;
 using base::Table;
+using base::WithoutControls;
 
 }  // namespace heddle::cli

@@ -72,7 +72,7 @@ void FindPlaceInQueue(const crds::Gang& gang, const std::vector<crds::Gang>& gan
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size() && i < kMostNamed; ++i)
-    text += (i == 0 ? "" : ", ") + Printable(names[i]);
+    text += (i == 0 ? "" : ", ") + WithoutControls(names[i]);
   return names.size() > kMostNamed ? fmt::format("{} and {} more", text, names.size() - kMostNamed) : text;
 }
 
@@ -158,9 +158,9 @@ std::string MissingText(const std::vector<crds::MissingRank>& missing, const Sty
 
 std::string WaitingText(const Waiting& waiting, const Style& style) {
   std::string text = "Why waiting\n";
-  text += "  " + style.Paint(Printable(waiting.state), Colour::kBad) +
+  text += "  " + style.Paint(WithoutControls(waiting.state), Colour::kBad) +
           (waiting.since ? " since " + base::FormatTime(*waiting.since) : "") + "\n";
-  if (!waiting.sentence.empty()) text += "  " + Printable(waiting.sentence) + "\n";
+  if (!waiting.sentence.empty()) text += "  " + WithoutControls(waiting.sentence) + "\n";
   if (waiting.position > 0) {
     text += fmt::format("  Place {} of {} in the queue", waiting.position, waiting.queued);
     text += waiting.ahead.empty() ? ": nobody is ahead\n" : ", behind " + Names(waiting.ahead) + "\n";

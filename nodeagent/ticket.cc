@@ -18,8 +18,8 @@
 namespace heddle::nodeagent {
 namespace {
 
-using base::Printable;
 using base::Table;
+using base::WithoutControls;
 using crds::ConditionStatus;
 using topology::Fact;
 using topology::Nic;
@@ -94,7 +94,7 @@ std::string NvlinkText(const Node& node) {
 
 std::string DomainText(const Node& node) {
   if (!node.nvlink_domain) return std::string(topology::MissingName(node.nvlink_domain.missing()));
-  return Printable(node.nvlink_domain->id) +
+  return WithoutControls(node.nvlink_domain->id) +
          (node.nvlink_domain->spans_nodes ? ", with other nodes" : ", this machine alone");
 }
 
@@ -108,7 +108,7 @@ std::string GoneText(const Node& node) {
   std::vector<std::string> names;
   for (const auto& [rail, pci] : gone) {
     if (names.size() == kShown) break;
-    names.push_back(fmt::format("rail {}'s NIC{}{}", rail, pci.empty() ? "" : " ", Printable(pci)));
+    names.push_back(fmt::format("rail {}'s NIC{}{}", rail, pci.empty() ? "" : " ", WithoutControls(pci)));
   }
   if (gone.size() > kShown) names.push_back(fmt::format("{} more", gone.size() - kShown));
   return names.empty() ? std::string() : fmt::format(" (gone: {})", fmt::join(names, ", "));
@@ -121,15 +121,16 @@ void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::s
   const auto line = [&text](std::string_view name, const std::string& value) {
     text += fmt::format("{:<11}{}\n", name, value);
   };
-  line("Node", Printable(object.name));
-  line("Machine", (node.machine.empty() ? "of an unknown make" : Printable(node.machine)) +
+  line("Node", WithoutControls(object.name));
+  line("Machine", (node.machine.empty() ? "of an unknown make" : WithoutControls(node.machine)) +
                       fmt::format(", {}, {}, {}", CountOrUnknown(node.gpus.size(), unread, "GPU"),
                                   CountOrUnknown(node.nics.size(), unread, "NIC"),
                                   CountOrUnknown(std::size_t(node.numa_nodes), true, "NUMA node")) +
-                      (node.site.empty() ? "" : ", site " + Printable(node.site)));
+                      (node.site.empty() ? "" : ", site " + WithoutControls(node.site)));
   if (facts.read) {
-    line("Software", "kernel " + Printable(OrUnknown(facts.kernel)) +
-                         (facts.gpu_driver.empty() ? "" : ", GPU driver " + Printable(facts.gpu_driver)));
+    line("Software",
+         "kernel " + WithoutControls(OrUnknown(facts.kernel)) +
+             (facts.gpu_driver.empty() ? "" : ", GPU driver " + WithoutControls(facts.gpu_driver)));
   }
   if (!node.gpus.empty()) {
     line(facts.xgmi ? "xGMI" : "NVLink",
@@ -138,7 +139,7 @@ void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::s
     line("Domain", DomainText(node));
   }
   line("Fabric", fmt::format("{}, rails up {}{}, leaves {}", summary.transport, summary.rails, GoneText(node),
-                             Printable(summary.leaf)));
+                             WithoutControls(summary.leaf)));
   line("Seen", fmt::format("{} by heddle-nodeagent {}, hash {}",
                            object.status.observed_at ? base::FormatTime(*object.status.observed_at) : "never",
                            object.status.agent_version, object.status.hash));
@@ -159,7 +160,7 @@ std::string StoragePortsDown(const Node& node) {
     for (const NicPort& port : nic.ports) {
       if (nic.role != topology::NicRole::kStorage || port.state != topology::LinkState::kDown) continue;
       const std::string number = nic.ports.size() == 1 ? "" : fmt::format(" port {}", port.number);
-      lines += fmt::format("  storage port {}{} is Down\n", Printable(nic.name), number);
+      lines += fmt::format("  storage port {}{} is Down\n", WithoutControls(nic.name), number);
     }
   }
   return lines;
@@ -176,7 +177,7 @@ void AddConditions(const std::vector<crds::Condition>& conditions, const Node& n
     }
     std::string& into = condition.status == ConditionStatus::kFalse ? bad : unknown;
     into += WrapSentence(
-        fmt::format("{} ({}): {}", condition.type, condition.reason, Printable(condition.message)));
+        fmt::format("{} ({}): {}", condition.type, condition.reason, WithoutControls(condition.message)));
   }
   bad += StoragePortsDown(node);
   text += "\nWrong\n" + (bad.empty() ? "  nothing that this agent can see\n" : bad);
@@ -259,8 +260,8 @@ void AddPorts(const Node& node, std::string& text) {
                  known ? port.leaf_port->leaf : std::string(topology::MissingName(port.leaf_port.missing())),
                  known ? port.leaf_port->port : ""});
       if (!port.reason.empty())
-        reasons +=
-            fmt::format("  {} port {}: {}\n", Printable(nic.name), port.number, Printable(port.reason));
+        reasons += fmt::format("  {} port {}: {}\n", WithoutControls(nic.name), port.number,
+                               WithoutControls(port.reason));
     }
   }
   text += "\nPorts\n" + table.Format({}) + reasons;
@@ -299,11 +300,11 @@ void AddFirmware(const PrintedFacts& facts, std::string& text) {
   for (const auto& [name, of] : facts.nics) {
     devices[fmt::format("firmware {} ({}, board {}), driver {}", OrUnknown(of.firmware), OrUnknown(of.model),
                         OrUnknown(of.board), OrUnknown(of.driver))]
-        .push_back(Printable(name));
+        .push_back(WithoutControls(name));
   }
   text += "\nVersions of NICs\n";
   for (const auto& [version, names] : devices)
-    text += Printable("  " + version) + ":\n" + Wrap(names, "    ");
+    text += WithoutControls("  " + version) + ":\n" + Wrap(names, "    ");
 }
 
 // What a person compares with the same counters of the host. Traffic says nothing by itself.
@@ -321,7 +322,7 @@ void AddLeaves(const std::vector<LeafCounts>& leaves, std::string& text) {
                                                   : fmt::format("{}", fmt::join(counts, ", "));
     const std::string where =
         leaf.leaf.empty() ? "" : fmt::format(" ({} port {})", leaf.leaf, leaf.leaf_port);
-    text += Printable(fmt::format("  {} port {}{}: {}", leaf.device, leaf.port, where, said)) + "\n";
+    text += WithoutControls(fmt::format("  {} port {}{}: {}", leaf.device, leaf.port, where, said)) + "\n";
   }
 }
 
@@ -336,7 +337,7 @@ void AddExcluded(const std::vector<Exclusion>& excluded, std::string& text) {
   }
   text += "\nLeft out\n";
   for (const std::string& reason : reasons)
-    text += Printable(fmt::format("  {}: {}", fmt::join(devices[reason], ", "), reason)) + "\n";
+    text += WithoutControls(fmt::format("  {}: {}", fmt::join(devices[reason], ", "), reason)) + "\n";
 }
 
 void AddGrants(const std::vector<crds::Grant>& grants, std::string& text) {

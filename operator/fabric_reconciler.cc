@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "crds/keys.h"
 #include "operator/fabric_status.h"
@@ -45,7 +46,12 @@ crds::Fabric WithoutSpec(kube::Json object) {
 
 FabricReconciler::FabricReconciler(kube::Client& client, base::Clock& clock, Reads reads,
                                    CurrentAssembly& assembly, kube::EventRecorder& events, Options options)
-    : client_(client), clock_(clock), reads_(reads), current_(assembly), events_(events), options_(options) {}
+    : client_(client),
+      clock_(clock),
+      reads_(std::move(reads)),
+      current_(assembly),
+      events_(events),
+      options_(options) {}
 
 base::Result<Outcome> FabricReconciler::Reconcile(const std::stop_token& stop) {
   const std::vector<kube::ObjectPtr> objects = reads_.fabrics.List();

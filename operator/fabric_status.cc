@@ -243,6 +243,7 @@ Condition LinksHealthy(const std::vector<topology::Suspect>& suspects) {
             .message = "Nothing stands against any link that is watched"};
   }
   std::vector<std::string> sentences;
+  sentences.reserve(suspects.size());
   for (const topology::Suspect& suspect : suspects) sentences.push_back(topology::SentenceOf(suspect));
   return {.type = std::string(kConditionLinksHealthy),
           .status = ConditionStatus::kFalse,

@@ -51,7 +51,7 @@ std::vector<JudgedSwitch> ReadSwitches(const std::vector<crds::FabricSwitch>& ob
   for (const crds::FabricSwitch& object : objects) {
     JudgedSwitch one{.object = &object, .silent = silent.switches.contains(object.name)};
     if (const auto found = answers.find(object.name); found != answers.end()) one.answer = &found->second;
-    if (const std::string* said = HostnameOf(object, answers)) {
+    if (const std::string* said = HostnameOf(object, answers); said && one.answer) {
       one.stale = !one.answer->read_at || now > StaleAt(object, *one.answer->read_at);
       one.lie = LieOf(object, *said, by_hostname);
     }
