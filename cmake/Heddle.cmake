@@ -1,3 +1,29 @@
+# Where a preset says so, HEDDLE_BATCH sources at most share a file (cmake/batches.py). What is shipped is compiled source by
+# source. A source that changes is looked at again: its names may have, too.
+if(HEDDLE_BATCH GREATER 1)
+  find_program(PYTHON python3 REQUIRED)
+  execute_process(COMMAND ${PYTHON} ${CMAKE_SOURCE_DIR}/cmake/batches.py ${CMAKE_BINARY_DIR}/batches ${HEDDLE_BATCH}
+                  COMMAND_ERROR_IS_FATAL ANY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/batches.py)
+  include(${CMAKE_BINARY_DIR}/batches/batches.cmake)
+endif()
+
+# VAR: the sources as they are to be compiled.
+function(heddle_batches VAR)
+  set(FILES "")
+  foreach(SOURCE ${ARGN})
+    file(RELATIVE_PATH NAME ${CMAKE_SOURCE_DIR} ${SOURCE})
+    if(BATCH_${NAME})
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${SOURCE})
+      list(APPEND FILES ${BATCH_${NAME}})
+    else()
+      list(APPEND FILES ${SOURCE})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES FILES)
+  set(${VAR} ${FILES} PARENT_SCOPE)
+endfunction()
+
 # One folder is one library. A folder's main.cc is its binary and nothing else: all that can be tested is in the library.
 #   heddle_library(placement DEPS heddle_topology PRIVATE simdjson::simdjson)
 # OWN_FLAGS: it is compiled for another processor than the rest, so it cannot share their precompiled header.
@@ -6,6 +32,7 @@ function(heddle_library NAME)
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${NAME}/*.cc)
   list(FILTER SOURCES EXCLUDE REGEX "/main\\.cc$")
   if(SOURCES)
+    heddle_batches(SOURCES ${SOURCES})
     add_library(heddle_${NAME} STATIC ${SOURCES})
     target_link_libraries(heddle_${NAME} PUBLIC heddle_options ${ARG_DEPS} PRIVATE ${ARG_PRIVATE})
     if(NOT ARG_OWN_FLAGS)
@@ -31,6 +58,7 @@ function(heddle_unit_tests NAME)
   if(NOT SOURCES)
     return()
   endif()
+  heddle_batches(SOURCES ${SOURCES})
   add_executable(${NAME}_test ${SOURCES})
   target_link_libraries(${NAME}_test PRIVATE heddle_${NAME} heddle_test_support GTest::gmock GTest::gtest_main ${ARG_DEPS})
   heddle_precompiled(${NAME}_test)
