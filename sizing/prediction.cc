@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "placement/collective.h"
@@ -67,7 +68,7 @@ std::variant<placement::Suggestion, std::string> FastestStep(const Design& desig
                                  .largest_domain = design.machine->gpus * design.machine->domain_nodes,
                                  .gpu_memory_gib = GpuMemoryGib(fabric),
                                  .tflops = job.model.tflops > 0 ? job.model.tflops : known};
-  request.model.tflops = int(limits.tflops + 0.5);
+  request.model.tflops = int(std::lround(limits.tflops));
   placement::Layouts layouts = EnumerateLayouts(job.like, request.model, limits);
   const bool said = job.like.world() > 1;
   if (said) {

@@ -393,7 +393,7 @@ class CounterWindow::Step {
   std::uint64_t discards_ = 0, pause_ = 0;  // of QueueHint
 };
 
-std::vector<QueueHint> CounterWindow::Add(CounterSample sample) {
+std::vector<QueueHint> CounterWindow::Add(const CounterSample& sample) {
   if (last_ && sample.at < *last_) return {};
   std::vector<QueueHint> hints;
   if (last_ && sample.at - *last_ > kForget) ports_.clear();  // before stamps could come round

@@ -98,7 +98,7 @@ inline constexpr std::chrono::minutes kSwitchQuiet(10);
 class CounterWindow {
  public:
   // Returns the ports with a hint, sorted by name: of counters that the sample before had, too, and that went forward.
-  std::vector<QueueHint> Add(CounterSample sample);
+  std::vector<QueueHint> Add(const CounterSample& sample);
   // Of ports that something stands against, or that have a note, sorted by name. Evidence is told anew when it has
   // doubled ("41 flaps in 10 min"), so that equal answers stay equal while little happens.
   std::vector<PortSightings> Sightings(base::MonotonicTime now) const;

@@ -276,7 +276,10 @@ class Comparing {
 
   void Find(LosslessVerdict weight, std::string rule, std::string setting, std::string here,
             std::string there, std::string sentence, std::string next) {
-    const auto known = [](std::string value) { return value.empty() ? std::string(kNotKnown) : value; };
+    const auto known = [](std::string value) {
+      if (value.empty()) value = kNotKnown;
+      return value;
+    };
     outcome_.findings.push_back({weight, std::move(rule), std::move(setting), known(std::move(here)),
                                  known(std::move(there)), std::move(sentence), std::move(next)});
   }
