@@ -63,6 +63,7 @@ std::vector<std::string> FewerThanPeers(const topology::Fabric& fabric) {
     }
   }
   std::vector<std::string> sentences;
+  sentences.reserve(by_node.size());
   for (auto& [node, sentence] : by_node) sentences.push_back(std::move(sentence));
   return sentences;
 }

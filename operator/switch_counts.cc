@@ -78,7 +78,7 @@ void Keep(std::map<switches::Steps, std::string>& texts, Notice notice) {
     // Entries of a list that come one by one differ by their keys alone, of which SONiC has none. They stand first, for
     // whoever reads looks at the last steps.
     for (const gnmi::Elem& elem : update.path.elems) {
-      for (const auto& [key, value] : elem.keys) elems.push_back(key + "=" + value);
+      for (const auto& [key, value] : elem.keys) elems.push_back(fmt::format("{}={}", key, value));
     }
     for (gnmi::Elem& elem : update.path.elems) elems.push_back(std::move(elem.name));
     texts[std::move(elems)] = *std::move(update.json);
@@ -143,7 +143,7 @@ void SwitchWatch::SubscribeCounters(Session& session) {
 void SwitchWatch::AskPorts(Session& session, bool queues) {
   const base::MonotonicTime now = clock_.Now();
   session.ports_at = now + options_.counters_every;
-  const auto ask = [&](const char* what, gnmi::GetRequest request) {
+  const auto ask = [&](const char* what, const gnmi::GetRequest& request) {
     ++session.asking_ports;
     session.client->Get(request, options_.call_timeout, [this, what, post = Post(session)](auto said) {
       auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
@@ -229,7 +229,7 @@ void SwitchWatch::Flush(Session& session) {
   }
   counting.trouble.reset();
   if (!session.uncounted.empty()) counting.trouble = session.uncounted.begin()->second;
-  AskHinted(session, session.window.Add(std::move(sample)));
+  AskHinted(session, session.window.Add(sample));
   Judge(session);
 }
 

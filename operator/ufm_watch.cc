@@ -65,7 +65,7 @@ struct UfmWatch::Session {
 };
 
 UfmWatch::UfmWatch(base::Clock& clock, base::Random random, Ways ways, Options options)
-    : clock_(clock), ways_(std::move(ways)), options_(options), queue_(clock), random_(std::move(random)) {}
+    : clock_(clock), ways_(std::move(ways)), options_(options), queue_(clock), random_(random) {}
 UfmWatch::~UfmWatch() = default;
 
 void UfmWatch::Changed(const std::string& fabric) {
@@ -86,6 +86,7 @@ std::map<std::string, UfmAnswer> UfmWatch::Answers() const {
 void UfmWatch::Run(const std::stop_token& stop) {
   for (const kube::ObjectPtr& object : ways_.fabrics.List()) queue_.Add(kube::Name(*object));
   std::vector<std::jthread> workers;
+  workers.reserve(std::size_t(options_.workers));
   for (int i = 0; i < options_.workers; ++i) {
     workers.emplace_back([this, stop] {
       while (const std::optional<std::string> fabric = queue_.Get(stop)) {
@@ -206,9 +207,9 @@ void UfmWatch::TakeCounters(Session& session, switches::UfmCounters counters) {
     cabled += port.peer.empty() ? 0 : 1;
   }
   std::erase_if(session.windows, [&](const auto& window) { return !guids.contains(window.first); });
-  for (auto& [guid, sample] : samples) {
+  for (const auto& [guid, sample] : samples) {
     counted += sample.ports.size();
-    session.windows[guid].Add(std::move(sample));
+    session.windows[guid].Add(sample);
   }
   counting.ports = int(counted);
   counting.trouble.reset();

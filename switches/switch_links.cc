@@ -274,14 +274,13 @@ class Comparing {
          "set both ends alike; one may count Ethernet's header in, and the other not");
   }
 
-  void Find(LosslessVerdict weight, std::string rule, std::string setting, std::string here,
-            std::string there, std::string sentence, std::string next) {
-    const auto known = [](std::string value) {
-      if (value.empty()) value = kNotKnown;
-      return value;
+  void Find(LosslessVerdict weight, std::string rule, std::string setting, const std::string& here,
+            const std::string& there, std::string sentence, std::string next) {
+    const auto known = [](const std::string& value) {
+      return value.empty() ? std::string(kNotKnown) : value;
     };
-    outcome_.findings.push_back({weight, std::move(rule), std::move(setting), known(std::move(here)),
-                                 known(std::move(there)), std::move(sentence), std::move(next)});
+    outcome_.findings.push_back({weight, std::move(rule), std::move(setting), known(here), known(there),
+                                 std::move(sentence), std::move(next)});
   }
 
   const std::array<std::string, 2> names_;
