@@ -63,7 +63,7 @@ gnmi::GetRequest RequestOf(const char* target, const std::vector<std::vector<std
 
 SwitchWatch::SwitchWatch(base::Clock& clock, base::Random random, Ways ways, Options options)
     : clock_(clock),
-      random_(std::move(random)),
+      random_(random),
       ways_(std::move(ways)),
       options_(options),
       queue_(clock),
@@ -119,6 +119,7 @@ void SwitchWatch::Run(const std::stop_token& stop) {
     began_ = clock_.Now();
   }
   std::vector<std::jthread> readers;
+  readers.reserve(kEndpointReaders);
   for (int i = 0; i < kEndpointReaders; ++i) readers.emplace_back([this, stop] { ReadEndpoints(stop); });
   for (const kube::ObjectPtr& object : ways_.fabric_switches.List()) queue_.Add(kube::Name(*object));
   while (const std::optional<std::string> name = queue_.Get(stop)) {

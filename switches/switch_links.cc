@@ -276,9 +276,7 @@ class Comparing {
 
   void Find(LosslessVerdict weight, std::string rule, std::string setting, const std::string& here,
             const std::string& there, std::string sentence, std::string next) {
-    const auto known = [](const std::string& value) {
-      return value.empty() ? std::string(kNotKnown) : value;
-    };
+    const auto known = [](const std::string& one) { return one.empty() ? std::string(kNotKnown) : one; };
     outcome_.findings.push_back({weight, std::move(rule), std::move(setting), known(here), known(there),
                                  std::move(sentence), std::move(next)});
   }
