@@ -45,9 +45,8 @@ std::string OtherGpusText(const Explanation& explanation) {
   }
   if (first == nullptr) return {};
   return fmt::format(
-      "{} of {} pods got other GPUs than planned: {} holds {} where its plan says {} (docs/devices.md, "
-      "\"Following "
-      "the plan\").\n",
+      "{} of {} pods got other GPUs than planned: {} holds {} where its plan says {} "
+      "(docs/devices.md, \"Following the plan\").\n",
       differ, explanation.pods.size(), WithoutControls(first->name), GpuText(first->gpus),
       GpuText(first->planned));
 }

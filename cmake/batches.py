@@ -114,10 +114,10 @@ class Tree:
             for source in sources:
                 if zlib.crc32(str(source.relative_to(ROOT)).encode()) % buckets != bucket:
                     continue
-                for batch in (batch for batch in made if len(batch) < size):
-                    if all(self.may_share(other, source) for other in batch):
-                        batch.append(source)
-                        break
+                fits = (batch for batch in made
+                        if len(batch) < size and all(self.may_share(other, source) for other in batch))
+                if (batch := next(fits, None)) is not None:
+                    batch.append(source)
                 else:
                     made.append([source])
             yield from made
