@@ -142,7 +142,9 @@ void PutClasses(Json& json, const lossless::Policy& policy) {
   codec::PutList(
       json, "ets", codec::WriteList(policy.ets, kPriorities, [](const lossless::EtsShare& share) {
         Json item{{"priority", share.priority}, {"algorithm", lossless::AlgorithmName(share.algorithm)}};
-        codec::PutPositive(item, "percent", share.percent);
+        // A share of 0 is one: CEL has ETS say its percent.
+        if (share.algorithm == lossless::Algorithm::kEts || share.percent > 0)
+          item["percent"] = share.percent;
         return item;
       }));
 }

@@ -51,6 +51,15 @@ TEST(LintResolved, SaysOfEachValueWhereItComesFrom) {
             "ets[1] algorithm ETS, percent 50, priority 3 follows rdma.percent and cnp.priority");
 }
 
+// CEL refuses an ETS entry without percent: what is shown can be declared.
+TEST(LintResolved, SaysAShareOfNothing) {
+  const Output output = ResolvedText(Policy("roce", "{rdma: {percent: 100}}"));
+  EXPECT_EQ(RowOf(output.out, "ets[0]"),
+            "ets[0] algorithm ETS, percent 0, priority 0 follows rdma.percent and cnp.priority");
+  EXPECT_EQ(RowOf(output.out, "ets[2]"),
+            "ets[2] algorithm Strict, priority 6 follows rdma.percent and cnp.priority");
+}
+
 TEST(LintResolved, SaysWhatANicHasNotGot) {
   const Output output = ResolvedText(Policy("roce", "{profile: thor2/v1}"));
   EXPECT_THAT(output.out, testing::StartsWith("LosslessPolicy roce with profile thor2/v1\n"));
