@@ -54,7 +54,7 @@ struct LosslessPolicyStatus {
   std::int64_t observed_generation = 0;
   std::string profile;  // that is in force
   LosslessCounts counts;
-  std::vector<std::string> findings;  // of the linter: rule, both facts
+  std::vector<std::string> findings;  // sentences: of the linter, and what ports do without or do not prove
   std::vector<Condition> conditions;
   friend bool operator==(const LosslessPolicyStatus&, const LosslessPolicyStatus&) = default;
 };
