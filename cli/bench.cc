@@ -134,10 +134,14 @@ std::string ManifestText(const BenchOptions& options, const BenchRanks& ranks, c
   const std::string ns = ranks.ns.empty() ? "" : " -n " + ranks.ns;
   const std::string name = manifest["metadata"]["name"];
   std::string text = BenchText(ranks, {run}, {}, {});
+  // The launcher's Job is made once all workers are ready: before that `kubectl logs` would not find it.
   text += fmt::format(
-      "{} must be {}.\n\n  kubectl create -f FILE{}\n  kubectl logs -f job/{}-launcher{} > results.txt\n"
+      "{} must be {}.\n\n  kubectl create -f FILE{}\n"
+      "  kubectl wait --for=create --timeout=1h job/{}-launcher{}\n"
+      "  kubectl logs -f job/{}-launcher{} > results.txt\n"
       "  kubectl heddle bench {}{}{} --results results.txt\n",
-      WithoutControls(options.image), kBenchImage, ns, name, ns, target, ns, GroundWords(options.ground));
+      WithoutControls(options.image), kBenchImage, ns, name, ns, name, ns, target, ns,
+      GroundWords(options.ground));
   std::string comments;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);

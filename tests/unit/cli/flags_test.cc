@@ -138,7 +138,10 @@ TEST(Flags, SayWhatToBench) {
   ASSERT_FALSE(offline.instead) << offline.instead->err;
   EXPECT_EQ(offline.flags.bench.target, "job/llama");
   EXPECT_FALSE(AsksCluster(offline.flags.bench));
-  EXPECT_THAT(Read({"bench", "--help"}).instead->out, HasSubstr("Exit codes: 0 done, 3 something is slow"));
+  const std::string help = Read({"bench", "--help"}).instead->out;
+  EXPECT_THAT(help, HasSubstr("Exit codes: 0 done, 3 something is slow"));
+  EXPECT_LT(help.find("kubectl wait -n team --for=create"), help.find("kubectl logs"))
+      << "the launcher's Job is not there at once";
 }
 
 TEST(Flags, SayWhatToRecord) {
