@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/counted.h"
@@ -167,11 +168,22 @@ std::string ManifestNotes(const BenchOptions& options, const BenchRanks& ranks) 
   return notes;
 }
 
-base::Result<Output> Answer(const BenchOptions& options, const Grounds& grounds, const ReadFile& read,
+// Of --results; nothing where a manifest is asked for.
+base::Result<std::optional<formats::NcclTestOutput>> ReadResults(const BenchOptions& options,
+                                                                 const ReadFile& read) {
+  if (options.results.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::string text, read(options.results), "--results");
+  auto results = formats::ParseNcclTests(text);
+  if (!results) return Fail(Code::kInvalid, fmt::format("{}: {}", options.results, results.error().message));
+  return *std::move(results);
+}
+
+base::Result<Output> Answer(const BenchOptions& options, const Grounds& grounds,
+                            const std::optional<formats::NcclTestOutput>& results,
                             const OutputOptions& look) {
   ASSIGN_OR_RETURN(const BenchRanks ranks, RanksOf(options, grounds));
   Output output;
-  if (options.results.empty()) {
+  if (!results) {
     Collective collective = Collective::kAllReduce;
     if (!options.collective.empty()) {
       ASSIGN_OR_RETURN(collective, CollectiveNamed(options.collective));
@@ -183,9 +195,6 @@ base::Result<Output> Answer(const BenchOptions& options, const Grounds& grounds,
     output.err = ManifestNotes(options, ranks);
     return output;
   }
-  ASSIGN_OR_RETURN(const std::string text, read(options.results), "--results");
-  const auto results = formats::ParseNcclTests(text);
-  if (!results) return Fail(Code::kInvalid, fmt::format("{}: {}", options.results, results.error().message));
   std::vector<BenchRun> runs;
   for (const formats::NcclTestTable& table : results->tables) {
     ASSIGN_OR_RETURN(BenchRun run, Measured(options, ranks, table), options.results);
@@ -253,20 +262,24 @@ bool AsksCluster(const BenchOptions& options) {
 Output Bench(const BenchOptions& options, const ReadFile& read, const OutputOptions& look) {
   const auto answer = [&]() -> base::Result<Output> {
     TRY(CheckWords(options));
+    ASSIGN_OR_RETURN(const auto results, ReadResults(options, read));
     ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
-    return Answer(options, grounds, read, look);
+    return Answer(options, grounds, results, look);
   }();
   return answer ? *answer : FailureOfInput(answer.error());
 }
 
 Output RunBench(kube::Client& client, const BenchOptions& options, const ReadFile& read,
                 const OutputOptions& look, const std::stop_token& stop) {
+  // What was given is judged before a cluster is asked, which takes long where it is large.
+  if (const base::Status words = CheckWords(options); !words) return FailureOfInput(words.error());
+  const auto results = ReadResults(options, read);
+  if (!results) return FailureOfInput(results.error());
   std::string notes;
   const auto answer = [&]() -> base::Result<Output> {
-    TRY(CheckWords(options));
     ASSIGN_OR_RETURN(ClusterFiles files, ReadLive(client, options, notes, stop));
     ASSIGN_OR_RETURN(const Grounds grounds, GroundsOf(std::move(files)));
-    return Answer(options, grounds, read, look);
+    return Answer(options, grounds, *results, look);
   }();
   Output output = answer ? *answer : Failure(answer.error());
   output.err = notes + output.err;

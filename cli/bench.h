@@ -39,7 +39,8 @@ bool AsksCluster(const BenchOptions& options);
 // where TIME is {busGbs, microseconds, wrongElements: number or null}, ratio is of bandwidths, and gbps, algorithm and
 // boundBy are of the largest size.
 Output Bench(const BenchOptions& options, const ReadFile& read, const OutputOptions& look);
-// The same with the cluster's own nodes and gangs; 1 where it cannot be asked.
+// The same with the cluster's own nodes and gangs; 1 where it cannot be asked, or has no such gang, no such node, or no
+// places for the gang yet. What --results names is read before it is asked.
 Output RunBench(kube::Client& client, const BenchOptions& options, const ReadFile& read,
                 const OutputOptions& look, const std::stop_token& stop);
 

@@ -64,7 +64,8 @@ Examples:
   kubectl heddle bench job/llama --topology now.json --results results.txt -o json
 
 Exit codes: 0 done, 3 something is slow, wrong or unfinished, 2 called wrongly or a file could not be read, 1 the
-cluster could not be asked.)";
+cluster could not be asked, or has no such gang, no such node, or no places for the gang yet (2 with --topology or
+--synthetic).)";
 
 constexpr const char* kPrepareHelp = R"(
 Clusters before Kubernetes 1.36 do not serve MutatingAdmissionPolicy v1, so nothing gates a gang's pods by itself. This

@@ -362,6 +362,24 @@ TEST_F(BenchInACluster, SaysOfANodeThatNoAgentReportedIt) {
               HasSubstr("--nodes: no agent has reported a node gpu-001; `kubectl heddle topology` lists"));
 }
 
+TEST_F(BenchInACluster, ReadsResultsBeforeItAsks) {
+  Files files;
+  const BenchOptions options{.target = "job/llama", .ns = "train", .results = "results.txt"};
+  const Output missing = RunBench(client, options, files.read, {}, {});
+  EXPECT_EQ(missing.exit_code, Output::kUsage);
+  EXPECT_THAT(missing.err, HasSubstr("results.txt: No such file or directory"));
+  files.texts["results.txt"] = "garbage";
+  const Output garbage = RunBench(client, options, files.read, {}, {});
+  EXPECT_EQ(garbage.exit_code, Output::kUsage);
+  EXPECT_THAT(garbage.err, HasSubstr("there is no table of nccl-tests in it"));
+  EXPECT_THAT(server.lines(), IsEmpty());
+  files.texts["results.txt"] = NcclOutput{.ranks = 16}.Text(Json::array());
+  server.Put(ResourceOf(keys::kGang, true), crds::ToJson(Llama()));
+  const Output others = RunBench(client, options, files.read, {}, {});
+  EXPECT_EQ(others.exit_code, Output::kUsage);
+  EXPECT_THAT(others.err, HasSubstr("these are results of 16 ranks, and gang train/llama has 32"));
+}
+
 TEST_F(BenchInACluster, SaysThatHeddleIsNotThere) {
   test::FakeApiServer empty(clock);
   kube::Client other(empty, clock);
