@@ -14,6 +14,7 @@
 #include "cli/explain_target.h"
 #include "cli/live_cluster.h"
 #include "crds/keys.h"
+#include "crds/workload_check.h"
 
 namespace heddle::cli {
 namespace {
@@ -161,7 +162,8 @@ std::string ManifestNotes(const BenchOptions& options, const BenchRanks& ranks) 
         "Note: {} still holds its GPUs: the workers wait until it has ended, or find other places\n",
         WithoutControls(ranks.subject));
   }
-  if (options.rdma_resources.empty())
+  // GPUs of mode Pairs bring their NICs.
+  if (options.rdma_resources.empty() && !crds::IsRdmaResource(ranks.gpu_resource))
     notes += "Note: no --rdma-resource is given: without RDMA devices NCCL goes over sockets\n";
   if (ranks.roce && options.network.empty())
     notes += "Note: the fabric is RoCE and no --network is given: pods need an interface of each NIC\n";

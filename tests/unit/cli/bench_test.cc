@@ -173,6 +173,12 @@ TEST_F(BenchOffline, PinsNodesThatAreNamed) {
   EXPECT_THAT(output.err, HasSubstr("no --rdma-resource is given"));
 }
 
+TEST_F(BenchOffline, MissesNoRdmaResourceWhereNicsComeWithTheGpus) {
+  const Output pairs = Run({.nodes = {"node-00", "node-01"}, .image = "x", .gpu_resource = "heddle.dev/gpu"});
+  EXPECT_EQ(pairs.exit_code, Output::kOk);
+  EXPECT_EQ(pairs.err, "");
+}
+
 TEST_F(BenchOffline, ReadsResultsByTheCommandThatItsManifestSays) {
   files_.texts["the cluster's.json"] = files_.texts["cluster.json"];
   BenchOptions options{.nodes = {"node-05", "node-01"}, .image = "x"};
