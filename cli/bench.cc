@@ -136,10 +136,10 @@ std::string ManifestText(const BenchOptions& options, const BenchRanks& ranks, c
   const std::string ns = ranks.ns.empty() ? "" : " -n " + ranks.ns;
   const std::string name = manifest["metadata"]["name"];
   std::string text = BenchText(ranks, {run}, {}, {});
-  // The launcher's Job is made once all workers are ready: before that `kubectl logs` would not find it.
+  // The launcher's Job is made once all workers are ready, and its pod starts later: until then there are no logs.
   text += fmt::format(
       "{} must be {}.\n\n  kubectl create -f FILE{}\n"
-      "  kubectl wait --for=create --timeout=1h job/{}-launcher{}\n"
+      "  kubectl wait --for=condition=Running --timeout=1h mpijob/{}{}\n"
       "  kubectl logs -f job/{}-launcher{} > results.txt\n"
       "  kubectl heddle bench {}{}{} --results results.txt\n",
       WithoutControls(options.image), kBenchImage, ns, name, ns, name, ns, target, ns,

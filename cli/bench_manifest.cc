@@ -103,11 +103,33 @@ Json Worker(const BenchOptions& options, const BenchRanks& ranks) {
            {{"metadata", {{"annotations", Annotations(options, ranks)}}}, {"spec", std::move(spec)}}}};
 }
 
+// Where heddle.dev/fabric puts it: nodeagent/devices/offer.h. sshd starts ranks without the container's variables, so
+// mpirun hands it on; NCCL goes on without a file that is not there.
+constexpr std::string_view kNcclConfFile = "/etc/heddle/nccl/nccl.conf";
+
 Json Launcher(const BenchOptions& options, const BenchRanks& ranks, placement::Collective collective) {
   // What NCCL says of its ways (sockets, RDMA, GPUDirect) is read with the results.
-  Json command = Json::array({"mpirun", "--allow-run-as-root", "-np", std::to_string(ranks.over.ranks()),
-                              "-bind-to", "none", "-x", "NCCL_DEBUG=INFO", "-x", "NCCL_DEBUG_SUBSYS=INIT,NET",
-                              ProgramOf(collective), "-b", "1M", "-e", "8G", "-f", "2", "-g", "1"});
+  Json command = Json::array({"mpirun",
+                              "--allow-run-as-root",
+                              "-np",
+                              std::to_string(ranks.over.ranks()),
+                              "-bind-to",
+                              "none",
+                              "-x",
+                              "NCCL_DEBUG=INFO",
+                              "-x",
+                              "NCCL_DEBUG_SUBSYS=INIT,NET",
+                              "-x",
+                              fmt::format("NCCL_CONF_FILE={}", kNcclConfFile),
+                              ProgramOf(collective),
+                              "-b",
+                              "1M",
+                              "-e",
+                              "8G",
+                              "-f",
+                              "2",
+                              "-g",
+                              "1"});
   Json container{{"name", "mpirun"}, {"image", options.image}, {"command", std::move(command)}};
   return {{"replicas", 1}, {"template", {{"spec", {{"containers", Json::array({std::move(container)})}}}}}};
 }

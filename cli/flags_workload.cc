@@ -45,8 +45,8 @@ Without --results it prints an MPIJob (v2beta1, for the mpi-operator) as YAML, w
 KIND/NAME its workers carry the gang's own words, so that Heddle places them as it placed the gang: while that still
 runs, they wait. With --nodes they are bound to these nodes, and Heddle orders them. --image has no default: it needs
 mpirun (Open MPI), sshd with host keys, and nccl-tests built with MPI=1 in its PATH, with the NCCL of your jobs.
-The mpi-operator makes the launcher's Job once all workers are ready, and workers may wait for their places;
-`kubectl wait --for=create` is of kubectl 1.31 and later.
+The mpi-operator makes the launcher once all workers are ready, and workers may wait for their places: the MPIJob is
+Running when there is something to follow.
 
 With --results it reads what the run printed, of any version and with NCCL's own lines between, and names what is
 slow: from 64 MiB on less than 80% of the predicted bandwidth. Elements that came out wrong are corrupted data,
@@ -56,7 +56,7 @@ Examples:
   kubectl heddle bench gang/llama-3f9c1a7e-0 -n team --image registry.example/nccl-tests:2.18 \
       --rdma-resource rdma/hca > bench.yaml
   kubectl create -f bench.yaml
-  kubectl wait -n team --for=create --timeout=1h job/nccl-all-reduce-llama-launcher
+  kubectl wait -n team --for=condition=Running --timeout=1h mpijob/nccl-all-reduce-llama
   kubectl logs -n team -f job/nccl-all-reduce-llama-launcher > results.txt
   kubectl heddle bench gang/llama-3f9c1a7e-0 -n team --results results.txt
   kubectl heddle bench --nodes gpu-001,gpu-002 --collective alltoall --image registry.example/nccl-tests:2.18

@@ -141,7 +141,7 @@ TEST(Flags, SayWhatToBench) {
   const std::string help = Read({"bench", "--help"}).instead->out;
   EXPECT_THAT(help, HasSubstr("Exit codes: 0 done, 3 something is slow"));
   EXPECT_THAT(help, HasSubstr("or has no such gang, no such node"));
-  EXPECT_LT(help.find("kubectl wait -n team --for=create"), help.find("kubectl logs"))
+  EXPECT_LT(help.find("kubectl wait -n team --for=condition=Running"), help.find("kubectl logs"))
       << "the launcher's Job is not there at once";
 }
 
