@@ -87,8 +87,9 @@ base::Result<placement::GangRequest> RequestOf(const PlanOptions& options) {
 
 base::Result<placement::GangRequest> SuggestRequestOf(const PlanOptions& options) {
   placement::GangRequest request;
-  if (options.parallelism.empty() && !options.gpus) {
-    return Fail(Code::kInvalid, "--suggest: say how many GPUs, as --gpus 576, or give --parallelism");
+  if (!options.gpus && !SaysASize(options.parallelism)) {
+    return Fail(Code::kInvalid,
+                "--suggest: say how many GPUs, as --gpus 576, or give tp, cp, dp or pp in --parallelism");
   }
   if (options.gpus && (*options.gpus < 1 || *options.gpus > crds::kMaxWorld)) {
     return Fail(Code::kInvalid, fmt::format("--gpus {} does not fit: write a number from 1 to {}",
@@ -130,7 +131,7 @@ base::Result<std::int64_t> GlobalBatchOf(const PlanOptions& options, const place
   std::int64_t batch = 0;
   if (options.global_batch) {
     batch = *options.global_batch;
-  } else if (!options.parallelism.empty()) {
+  } else if (SaysASize(options.parallelism)) {
     const std::int64_t microbatches =
         model.microbatches > 0 ? model.microbatches : std::int64_t{4} * request.parallelism.pp;
     // Each factor is at most a million, so two of them do not overflow.
@@ -138,8 +139,8 @@ base::Result<std::int64_t> GlobalBatchOf(const PlanOptions& options, const place
     batch = batch > kMost ? kMost + 1 : batch * request.parallelism.dp;
   } else {
     return Fail(Code::kInvalid,
-                "--global-batch: say how many sequences a step takes in, as --global-batch 2048; only with "
-                "--parallelism does it follow from microbatches, microbatch and dp");
+                "--global-batch: say how many sequences a step takes in, as --global-batch 2048; only where "
+                "--parallelism has tp, cp, dp or pp does it follow from microbatches, microbatch and dp");
   }
   if (batch < 1 || batch > kMost) {
     return Fail(Code::kInvalid, fmt::format("{} does not fit: a step takes in 1 to {} sequences",

@@ -15,7 +15,8 @@ namespace heddle::cli {
 [[nodiscard]] base::Result<placement::GangRequest> SuggestRequestOf(const PlanOptions& options);
 
 // Sequences per step: --global-batch, else microbatches · microbatch · dp of the layout that was given, with pp·4
-// microbatches where the model does not say. Requires: SuggestRequestOf(options) is `request`.
+// microbatches where the model does not say. Words without a size are no layout. Requires: SuggestRequestOf(options)
+// is `request`.
 [[nodiscard]] base::Result<std::int64_t> GlobalBatchOf(const PlanOptions& options,
                                                        const placement::GangRequest& request);
 

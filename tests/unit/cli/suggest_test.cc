@@ -179,6 +179,8 @@ TEST(Suggest, SaysWhatIsMissing) {
     return output.err;
   };
   EXPECT_THAT(error_of([](PlanOptions& o) { o.gpus.reset(); }), HasSubstr("--gpus"));
+  const auto order_alone = [](PlanOptions& o) { o.gpus.reset(), o.parallelism = "order=tp-cp-dp-pp"; };
+  EXPECT_THAT(error_of(order_alone), HasSubstr("say how many GPUs")) << "and is not asked about one GPU";
   EXPECT_THAT(error_of([](PlanOptions& o) { o.gpus = 0; }), HasSubstr("--gpus 0"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.gpus = std::int64_t(1) << 40; }), HasSubstr("--gpus"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.parallelism = "tp=8,dp=4"; }), HasSubstr("not the 32 ranks"));
@@ -186,6 +188,8 @@ TEST(Suggest, SaysWhatIsMissing) {
   EXPECT_THAT(error_of([](PlanOptions& o) { o.model = "params=1e9,hidden=128"; }),
               HasSubstr("needs layers, seq"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.global_batch.reset(); }), HasSubstr("--global-batch"));
+  const auto experts_alone = [](PlanOptions& o) { o.global_batch.reset(), o.parallelism = "ep=64"; };
+  EXPECT_THAT(error_of(experts_alone), HasSubstr("--global-batch: say how many")) << "its dp is nobody's";
   EXPECT_THAT(error_of([](PlanOptions& o) { o.global_batch = -1; }), HasSubstr("--global-batch -1"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.global_batch = std::int64_t(1) << 60; }),
               HasSubstr("--global-batch"));
