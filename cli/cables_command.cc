@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/counted.h"
 #include "cli/cables.h"
 #include "cli/live_cluster.h"
 
@@ -21,6 +24,12 @@ void SayThereIsNone(const FabricReading& reading, Output& output) {
                       "`kubectl heddle doctor` says more.\n";
 }
 
+// For --problems, which left none of `all` rows. A port that is not judged may end anywhere.
+std::string NoProblemAmong(std::size_t all, std::size_t ok) {
+  if (ok == all) return fmt::format("All {} ports end where they should.\n", all);
+  return fmt::format("{}: {} ok, {} not judged.\n", base::Counted(all, "port"), ok, all - ok);
+}
+
 Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, const OutputOptions& look) {
   std::vector<CableRow> rows = ReadCables(reading);
   if (!options.node.empty()) {
@@ -32,6 +41,8 @@ Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, 
   Output output;
   output.err += NoteLines(reading.notes);
   const std::size_t all = rows.size();
+  const auto ok = std::size_t(std::count_if(
+      rows.begin(), rows.end(), [](const CableRow& row) { return row.verdict == CableVerdict::kOk; }));
   if (std::any_of(rows.begin(), rows.end(), [](const CableRow& row) { return IsFault(row.verdict); }))
     output.exit_code = Output::kRefused;
   if (options.problems) std::erase_if(rows, [](const CableRow& row) { return !IsProblem(row.verdict); });
@@ -42,7 +53,7 @@ Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, 
   } else if (!rows.empty()) {
     output.out = CablesText(rows, look.style);
   } else if (all > 0) {
-    output.out = "All " + std::to_string(all) + " ports end where they should.\n";
+    output.out = NoProblemAmong(all, ok);
   } else {
     SayThereIsNone(reading, output);
   }

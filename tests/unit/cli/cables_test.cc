@@ -112,6 +112,20 @@ TEST_F(CablesTest, SaysInASentenceThatAllIsWell) {
   EXPECT_EQ(Run({.problems = true}).exit_code, Output::kOk);
 }
 
+TEST_F(CablesTest, DoesNotCallWellWhatIsNotJudged) {
+  AddCluster("su:1 node:4 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100");
+  for (int nic = 0; nic < 8; ++nic) {
+    EditPort("node-02", "mlx5_" + std::to_string(nic), [](Json& port) {
+      port.erase("leaf");
+      port.erase("leafPort");
+      port["leafMissing"] = "NotApplicable";
+    });
+  }
+  EXPECT_EQ(Run({.problems = true}).out, "32 ports: 24 ok, 8 not judged.\n");
+  EXPECT_EQ(Run({.node = "node-02", .problems = true}).out, "8 ports: 0 ok, 8 not judged.\n");
+  EXPECT_EQ(Run({.node = "node-01", .problems = true}).out, "All 8 ports end where they should.\n");
+}
+
 TEST_F(CablesTest, WritesCsvThatEveryReaderTakes) {
   AddCluster(kSwapped);
   EditPort("node-00", "mlx5_0", [](Json& port) { port["leaf"] = "leaf \"A\", row 3"; });
