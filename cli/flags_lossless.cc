@@ -35,7 +35,8 @@ Examples:
   kubectl heddle switch render policy.yaml --config leaf-3.json --port Ethernet0,Ethernet4
   kubectl get nt -o json | kubectl heddle switch compare - leaf-*.json
 
-Exit codes: 0 nothing is to change, or every cable is lossless, 3 it is not so, 2 a file could not be read.)";
+Exit codes: 0 nothing is to change, or every cable is lossless, 3 it is not so, 2 a file could not be read, or there is
+no cable to look at.)";
 
 constexpr const char* kSwitchRenderHelp = R"(
 What a SONiC switch has to change so that a LosslessPolicy holds on its ports: the least, with why and who says so.
@@ -69,7 +70,8 @@ Examples:
   kubectl get nt -o json | kubectl heddle switch compare - leaf-*.json
   kubectl heddle switch compare nodes.yaml su0-r3=backup/config_db.json --problems -o json
 
-Exit codes: 0 every cable is lossless, 3 one is not or nobody can tell, 2 a file could not be read.)";
+Exit codes: 0 every cable is lossless, 3 one is not or nobody can tell, 2 a file could not be read, or there is no
+RoCE port in them and so no cable to look at.)";
 
 }  // namespace
 

@@ -189,8 +189,11 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
                                             : Printed(JsonOf(compared, options.problems), look.format);
   for (const std::string& note : files.notes) output.err += WithoutControls("Note: " + note) + "\n";
   for (const std::string& note : compared.notes) output.err += WithoutControls("Note: " + note) + "\n";
-  if (compared.cables.empty())
-    output.err += "Note: there is no RoCE port in these files, so no cable to look at\n";
+  // All of no cables are lossless, and CI with the wrong file would pass.
+  if (compared.cables.empty()) {
+    output.err += "Error: there is no RoCE port in these files, so no cable to look at\n";
+    output.exit_code = Output::kUsage;
+  }
   if (output.exit_code != Output::kOk) return output;
   const auto& outcomes = compared.comparison.outcomes;
   const bool good = std::all_of(outcomes.begin(), outcomes.end(), [](const lossless::CableOutcome& outcome) {

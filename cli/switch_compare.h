@@ -16,7 +16,8 @@ struct SwitchCompareOptions {
   bool problems = false;  // only what is not lossless
 };
 
-// Exit codes: 0 every cable is lossless, 3 one is not, or nobody can tell, 2 a file could not be read.
+// Exit codes: 0 every cable is lossless, 3 one is not, or nobody can tell, 2 a file could not be read, or
+// there is no cable to look at.
 Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, const OutputOptions& look);
 
 }  // namespace heddle::cli

@@ -107,6 +107,7 @@ TEST(Flags, SayWhatToDoWithASwitch) {
   EXPECT_TRUE(compare.flags.switch_compare.problems);
   EXPECT_THAT(Read({"switch", "render", "--help"}).instead->out,
               HasSubstr("Exit codes: 0 nothing is to change, 3"));
+  EXPECT_THAT(Read({"switch", "compare", "--help"}).instead->out, HasSubstr("no cable to look at"));
   EXPECT_THAT(ErrorOf({"switch", "render"}), HasSubstr("POLICY"));
   EXPECT_THAT(ErrorOf({"switch"}), HasSubstr("`kubectl heddle switch --help`"));
 }

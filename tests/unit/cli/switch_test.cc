@@ -275,9 +275,14 @@ TEST(SwitchCompareCommand, LooksAtTheOtherFilesWhereOneCannotBeRead) {
   EXPECT_THAT(output.err, HasSubstr("Error: nowhere.json cannot be read"));
   EXPECT_THAT(output.out, HasSubstr("4 cables: 3 Contradiction, 1 Unproved"));
   EXPECT_THAT(Compare({}).err, HasSubstr("name the NodeTopologies"));
-  const Output empty = Compare({kLeaf});
-  EXPECT_EQ(empty.exit_code, Output::kOk);
-  EXPECT_THAT(empty.err, HasSubstr("no RoCE port in these files"));
+}
+
+TEST(SwitchCompareCommand, CallsNothingLosslessWhereThereIsNoCable) {
+  for (const Format format : {Format::kText, Format::kJson}) {
+    const Output empty = Compare({kLeaf}, format);
+    EXPECT_EQ(empty.exit_code, Output::kUsage) << empty.out;
+    EXPECT_THAT(empty.err, HasSubstr("Error: there is no RoCE port in these files"));
+  }
 }
 
 TEST(SwitchCompareCommand, CountsNoCablesOfFilesThatCannotBeRead) {
