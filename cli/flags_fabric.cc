@@ -154,7 +154,7 @@ void DefinePlan(CLI::App& plan, PlanOptions& flags) {
   plan.add_option("--prefer", flags.prefer, "pp=spine");
   plan.add_option("--spares", flags.spares, "Free nodes to keep in each NVLink domain over nodes");
   plan.add_flag("--what-if", flags.what_if,
-                "Also: how many of these fit now, or who would have to end to make room");
+                "Also: how many of these fit now, counted up to 1000, or who would have to end to make room");
   plan.add_flag("--suggest", flags.suggest,
                 "Instead: the fastest layouts for --model on --gpus N (or as many as --parallelism has)");
   plan.add_option("--gpus", flags.gpus, "With --suggest: how many GPUs");

@@ -69,7 +69,10 @@ crds::Json WhatIfJson(const WhatIf& answer) {
   crds::Json endings = crds::Json::array();
   for (const WhatIf::Ending& ending : answer.endings)
     endings.push_back({{"name", ending.name}, {"gpus", ending.gpus}});
-  return {{"copies", answer.copies}, {"possible", answer.possible}, {"endings", std::move(endings)}};
+  return {{"copies", answer.copies},
+          {"more", answer.more},
+          {"possible", answer.possible},
+          {"endings", std::move(endings)}};
 }
 
 std::string WhatIfText(const WhatIf& answer, const Style& style) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/what_if.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"
 #include "crds/yaml.h"
@@ -225,16 +226,24 @@ TEST(PlanCommand, SaysHowManyFitNowOrWhoWouldHaveToEnd) {
     options.what_if = true;
     return Json::parse(Plan(options, files.read, {.format = Format::kJson}).out)["whatIf"];
   };
-  EXPECT_EQ(ask("tp=8"), Json::parse(R"({"copies":3,"possible":true,"endings":[]})"));
-  EXPECT_EQ(ask("tp=8,dp=4"),
-            Json::parse(R"({"copies":0,"possible":true,"endings":[{"name":"gang train/other","gpus":8}]})"));
-  EXPECT_EQ(ask("tp=8,dp=5"), Json::parse(R"({"copies":0,"possible":false,"endings":[]})"));
+  EXPECT_EQ(ask("tp=8"), Json::parse(R"({"copies":3,"more":false,"possible":true,"endings":[]})"));
+  EXPECT_EQ(
+      ask("tp=8,dp=4"),
+      Json::parse(
+          R"({"copies":0,"more":false,"possible":true,"endings":[{"name":"gang train/other","gpus":8}]})"));
+  EXPECT_EQ(ask("tp=8,dp=5"), Json::parse(R"({"copies":0,"more":false,"possible":false,"endings":[]})"));
   PlanOptions options = OnFile("tp=8,dp=4");
   options.what_if = true;
   const Output text = Plan(options, files.read, {});
   EXPECT_EQ(text.exit_code, Output::kRefused);
   EXPECT_THAT(text.out, HasSubstr("room for one once 8 GPUs are given back"));
   EXPECT_THAT(text.out, HasSubstr("gang train/other"));
+}
+
+TEST(PlanCommand, SaysInBothFormsThatItStoppedCounting) {
+  const WhatIf stopped{.copies = kMostCopies, .more = true, .possible = true, .endings = {}};
+  EXPECT_EQ(WhatIfJson(stopped)["more"], true);
+  EXPECT_THAT(WhatIfText(stopped, {}), HasSubstr("at least 1000 of these"));
 }
 
 TEST(PlanCommand, NamesTheFileAndTheItemThatCannotBeRead) {
