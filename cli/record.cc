@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,19 +78,23 @@ base::Result<Json> FindAgent(kube::Client& client, const RecordOptions& options,
                   kube::Namespace(pods.front()), kube::Name(pods.front())));
 }
 
-// What the DaemonSet tells its agent of where driver and lldpd are, of ports without a cable and of NICs for storage:
-// the recording agent needs it, too.
+// What the DaemonSet tells its agent of where driver, lldpd and labels are, of ports without a cable and of NICs for
+// storage: the recording agent needs it, too. `agent.arguments` of the chart may have flag and value as two words.
 std::vector<std::string> PlacesOf(const Json& pod) {
+  constexpr std::array<std::string_view, 5> kFlags{"--nvml", "--lldpd-socket", "--labels-file", "--uncabled",
+                                                   "--storage"};
   std::vector<std::string> places;
   for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) {
     if (kube::StringAt(container, {"name"}) != kContainer) continue;
+    bool is_value = false;  // of the word before
     for (const char* list : {"command", "args"}) {
       for (const Json& word : kube::ArrayAt(container, {list})) {
         if (!word.is_string()) continue;
         const auto text = word.get<std::string>();
-        for (const char* flag : {"--nvml=", "--lldpd-socket=", "--uncabled=", "--storage="}) {
-          if (text.starts_with(flag)) places.push_back(text);
-        }
+        const std::string_view name = std::string_view(text).substr(0, text.find('='));
+        const bool is_flag = !is_value && std::find(kFlags.begin(), kFlags.end(), name) != kFlags.end();
+        if (is_flag || is_value) places.push_back(text);
+        is_value = is_flag && name.size() == text.size();
       }
     }
   }

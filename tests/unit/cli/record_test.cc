@@ -30,7 +30,8 @@ class RecordCommand : public Stage {
     Json container{{"name", "nodeagent"}};
     container["command"] = Json::array({"heddle-nodeagent", "--node=$(NODE_NAME)", "--nvml=/host/",
                                         "--listen=:9559", "--lldpd-socket=/run/heddle-lldpd/lldpd.socket",
-                                        "--uncabled=mlx5_1", "--storage=mlx5_2", "--follow-plans"});
+                                        "--labels-file=/run/heddle-labels/labels", "--uncabled=mlx5_1",
+                                        "--storage=mlx5_2", "--follow-plans"});
     pod["spec"]["containers"] = Json::array({container});
     pod["spec"]["nodeName"] = node;
     pod["status"]["phase"] = phase;
@@ -60,11 +61,25 @@ TEST_F(RecordCommand, RunsTheAgentInItsPod) {
               ElementsAre("--kubeconfig", "/k", "--context", "prod", "-n", "heddle-system", "exec",
                           "heddle-nodeagent-c", "-c", "nodeagent", "--", "heddle-nodeagent", "--node=gpu-017",
                           "--nvml=/host/", "--lldpd-socket=/run/heddle-lldpd/lldpd.socket",
-                          "--uncabled=mlx5_1", "--storage=mlx5_2", "record", "-", "--scrub"));
+                          "--labels-file=/run/heddle-labels/labels", "--uncabled=mlx5_1", "--storage=mlx5_2",
+                          "record", "-", "--scrub"));
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("by its agent, pod heddle-system/heddle-nodeagent-c"), Not(HasSubstr("Note"))));
   EXPECT_THAT(Run({.node = "gpu-017"}).err, HasSubstr("with --scrub it holds others"));
   EXPECT_EQ(arguments_.back(), "-");
+}
+
+TEST_F(RecordCommand, TakesAFlagAndItsValueAsTwoWordsToo) {
+  AddAgent("heddle-nodeagent-a", "gpu-016");
+  server.Edit(kube::kPods, {"heddle-system", "heddle-nodeagent-a"}, [](Json& pod) {
+    pod["spec"]["containers"][0]["command"] =
+        Json::array({"heddle-nodeagent", "--state-dir", "/var/lib/heddle", "--nvml", "/opt/driver/",
+                     "--interval", "30", "--labels-file", "/l=1", "--follow-plans"});
+  });
+  EXPECT_EQ(Run({.node = "gpu-016"}).exit_code, Output::kOk);
+  ASSERT_GE(arguments_.size(), 6u);
+  EXPECT_THAT(std::vector<std::string>(arguments_.end() - 6, arguments_.end()),
+              ElementsAre("--nvml", "/opt/driver/", "--labels-file", "/l=1", "record", "-"));
 }
 
 TEST_F(RecordCommand, LetsKubectlAskAsTheSameUser) {
