@@ -461,7 +461,7 @@ base::Result<Outcome> Daemon::Impl::ReconcileSwitches(const std::stop_token& sto
   if (after == nullptr) return outcome;
   metrics_.Switches(switch_watch_.Answers(), *after);
   // Fabrics say what their cables are together.
-  if (before == nullptr || !SayTheSameOfHosts(*before, *after)) Settle();
+  if (before == nullptr || !SayTheSameOfCables(*before, *after)) Settle();
   return outcome;
 }
 

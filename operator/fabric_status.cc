@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -191,6 +192,8 @@ std::string TextOf(const Rails& rails) {
 std::vector<std::string> ContradictingBetween(const SwitchVerdicts& verdicts,
                                               const topology::Fabric& fabric) {
   std::vector<std::string> sentences;
+  // A leaf of InfiniBand may have the name of a switch that is asked.
+  if (fabric.transport != topology::Transport::kRoce) return sentences;
   const std::set<std::string> ours = SwitchesOf(fabric, verdicts.between);
   for (const switches::SwitchLink& link : verdicts.between) {
     const bool contradicts = link.outcome.verdict == lossless::LosslessVerdict::kContradiction;
@@ -201,11 +204,14 @@ std::vector<std::string> ContradictingBetween(const SwitchVerdicts& verdicts,
   return sentences;
 }
 
-Condition Lossless(const FabricView& view, const topology::Fabric& fabric, const crds::CableCounts& cables) {
+// Nothing where nothing is judged: no cable of a host counts, and none between switches contradicts.
+std::optional<Condition> Lossless(const FabricView& view, const topology::Fabric& fabric,
+                                  const crds::CableCounts& cables) {
+  const std::vector<std::string> between = ContradictingBetween(*view.verdicts, fabric);
+  if (cables.cables == 0 && between.empty()) return std::nullopt;
   Condition condition{.type = std::string(kConditionLossless)};
   const std::string by_rail = TextOf(RailsOf(*view.verdicts, fabric));
   const std::string rails = by_rail.empty() ? "" : fmt::format(" ({})", by_rail);
-  const std::vector<std::string> between = ContradictingBetween(*view.verdicts, fabric);
   if (cables.contradicting > 0) {
     std::vector<std::string> worst;
     for (const topology::FabricNode& member : fabric.nodes) {
@@ -351,10 +357,13 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
     status.cables = view.verdicts == nullptr ? current.cables : CountCables(view, *fabric);
     status.suspects = SameSuspects(view.suspects, current.suspects) ? current.suspects : view.suspects;
   }
-  if (view.verdicts != nullptr && status.cables.cables > 0) {
-    conditions.push_back(Lossless(view, *fabric, status.cables));
-  } else if (view.verdicts != nullptr) {
-    std::erase_if(status.conditions, [](const Condition& one) { return one.type == kConditionLossless; });
+  if (view.verdicts != nullptr) {
+    std::optional<Condition> of_cables;
+    if (fabric != nullptr) of_cables = Lossless(view, *fabric, status.cables);
+    if (of_cables)
+      conditions.push_back(*std::move(of_cables));
+    else
+      std::erase_if(status.conditions, [](const Condition& one) { return one.type == kConditionLossless; });
   }
   conditions.push_back(LinksHealthy(status.suspects));
   if (!view.asks_ufm) {

@@ -21,7 +21,8 @@ inline constexpr std::string_view kConditionUniform =
     "Uniform";  // Fabric: no node has fewer parts than others of its kind
 
 inline constexpr std::string_view kConditionLossless =
-    "Lossless";  // Fabric: both ends of each cable to a switch that is asked go together; absent where none is
+    "Lossless";  // Fabric: both ends of each cable to and between switches that are asked go together; absent
+                 // where no cable of a host is judged and none between switches contradicts
 inline constexpr std::string_view kConditionLinksHealthy =
     "LinksHealthy";  // Fabric: no cable, host or leaf is suspected
 

@@ -56,8 +56,8 @@ struct Metrics::Series {
   Gauges& faults = AddGauge("heddle_fabric_cabling_faults", "Cabling faults of a fabric");
   Gauges& stale = AddGauge("heddle_nodes_stale", "Nodes whose agent does not renew its Lease");
   Gauges& switches = AddGauge("heddle_switches", "FabricSwitches, by whether they answer");
-  Gauges& cables =
-      AddGauge("heddle_cables", "Cables to switches that are asked, by what both of their ends come to");
+  Gauges& cables = AddGauge(
+      "heddle_cables", "Cables to and between switches that are asked, by what both of their ends come to");
   Gauges& ufms = AddGauge("heddle_ufm_answers", "UFMs that Fabrics name: 1 = it answers");
   Gauges& ufm_ports = AddGauge("heddle_ufm_ports_counted", "Ports of switches that a UFM counts");
   Gauges& suspects = AddGauge("heddle_fabric_suspects",
@@ -117,6 +117,8 @@ void Metrics::Switches(const SwitchAnswers& answers, const SwitchVerdicts& verdi
     all.contradicting += counts.contradicting;
     all.unproved += counts.unproved;
   }
+  // No node has these.
+  for (const switches::SwitchLink& link : verdicts.between) all.Add(link.outcome.verdict);
   series_->Stand(series_->cables, {{"verdict", "Lossless"}}, all.lossless);
   series_->Stand(series_->cables, {{"verdict", "Contradiction"}}, all.contradicting);
   series_->Stand(series_->cables, {{"verdict", "Unproved"}}, all.unproved);

@@ -7,13 +7,14 @@
 
 namespace heddle::operators {
 
-bool SayTheSameOfHosts(const SwitchVerdicts& a, const SwitchVerdicts& b) {
-  return std::equal(
+bool SayTheSameOfCables(const SwitchVerdicts& a, const SwitchVerdicts& b) {
+  const bool of_hosts = std::equal(
       a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), [](const auto& one, const auto& other) {
         return one.first == other.first &&
                (one.second == other.second ||
                 (one.second->counts == other.second->counts && one.second->worst == other.second->worst));
       });
+  return of_hosts && a.between == b.between;
 }
 
 base::WallTime StaleAt(const crds::FabricSwitch& object, base::WallTime said) {

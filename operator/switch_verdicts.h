@@ -95,8 +95,8 @@ struct SwitchVerdicts {
   std::optional<base::WallTime> turns;        // when the next of them is stale, if its switch answers no more
 };
 
-// Whether both have the same counts and the same worst cables of every node.
-bool SayTheSameOfHosts(const SwitchVerdicts& a, const SwitchVerdicts& b);
+// Whether both have the same counts and the same worst cables of every node, and the same cables between switches.
+bool SayTheSameOfCables(const SwitchVerdicts& a, const SwitchVerdicts& b);
 
 // Who says nothing now.
 struct Silent {

@@ -78,5 +78,21 @@ TEST_F(LosslessConditionTest, IsFalseWhereLeafAndSpineContradictEachOther) {
             "1 cable between switches: " + leaf + " Ethernet256 <-> spine-1 Ethernet0: they differ");
 }
 
+TEST_F(LosslessConditionTest, IsFalseWhereLeafAndSpineContradictEachOtherAndNoPolicySelectsAnyHost) {
+  verdicts.nodes.clear();
+  const std::string leaf = assembly.fabrics.at(name).leaves.front().name;
+  Between(leaf, LosslessVerdict::kLossless);
+  EXPECT_EQ(Condition().type, "") << "nothing is judged that this fabric's hosts need";
+  Between(leaf, LosslessVerdict::kContradiction);
+  EXPECT_EQ(Condition().status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(Condition().reason, "Contradiction");
+  EXPECT_EQ(Condition().message,
+            "1 cable between switches: " + leaf + " Ethernet256 <-> spine-1 Ethernet0: they differ");
+  assembly.fabrics.at(name).transport = topology::Transport::kInfiniBand;
+  EXPECT_EQ(Condition().type, "") << "its leaf only has the name of a switch that is asked";
+  name = "of-nobody";
+  EXPECT_EQ(Condition().type, "") << "it has no switches";
+}
+
 }  // namespace
 }  // namespace heddle::operators

@@ -86,6 +86,26 @@ TEST(Metrics, OfTheOperatorSayWhatIsWrongByItsLabels) {
   EXPECT_THAT(metrics.Text(), HasSubstr("heddle_fabric_cabling_faults{fabric=\"infiniband\"} 2\n"));
 }
 
+TEST(Metrics, OfTheOperatorCountEachCableBetweenSwitchesOnceBesideThoseOfHosts) {
+  SwitchVerdicts verdicts;
+  NodeVerdict host;
+  host.counts.Add(lossless::LosslessVerdict::kLossless);
+  verdicts.nodes["gpu-017"] = std::make_shared<const NodeVerdict>(host);
+  for (const auto verdict :
+       {lossless::LosslessVerdict::kContradiction, lossless::LosslessVerdict::kContradiction,
+        lossless::LosslessVerdict::kLossless, lossless::LosslessVerdict::kUnproved}) {
+    switches::SwitchLink link;
+    link.outcome.verdict = verdict;
+    verdicts.between.push_back(link);
+  }
+  Metrics metrics;
+  metrics.Switches({}, verdicts);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("heddle_cables{verdict=\"Lossless\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_cables{verdict=\"Contradiction\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_cables{verdict=\"Unproved\"} 1\n"));
+}
+
 // An alert that asks for the most of all replicas would never end.
 TEST(Metrics, OfAnOperatorThatLeadsNoLongerSayNothingOfTheCluster) {
   Metrics metrics;

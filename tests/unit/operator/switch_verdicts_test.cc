@@ -46,6 +46,13 @@ class SwitchVerdictsTest : public testing::Test {
     answers["spine-1"].config = SonicAnswerOf("spine-1", lossless);
   }
 
+  // At the other end of the cable in its only port.
+  void See(const std::string& who, const std::string& whom) {
+    answers[who].neighbours = std::make_shared<const switches::Neighbours>(
+        switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
+    answers[who].saw_at = kNow;
+  }
+
   SwitchVerdicts Decide() { return DecideVerdicts(fabric_switches, answers, nodes, policies, silent, kNow); }
   static std::string Reason(const crds::FabricSwitchStatus& status, std::string_view type) {
     const crds::Condition* condition = crds::FindCondition(status.conditions, type);
@@ -445,14 +452,9 @@ TEST_F(SwitchVerdictsTest, ACableThatOneSwitchSawTooLongAgoIsNotProvedUntilItSay
 
 TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   AddSpine(false);
-  const auto sees = [&](const char* who, const char* whom) {
-    answers[who].neighbours = std::make_shared<const switches::Neighbours>(
-        switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
-    answers[who].saw_at = kNow;
-  };
   nodes.clear();
-  sees("leaf-3", "spine-1");
-  sees("spine-1", "leaf-3");
+  See("leaf-3", "spine-1");
+  See("spine-1", "leaf-3");
   const SwitchVerdicts verdicts = Decide();
   ASSERT_EQ(verdicts.between.size(), 1u);
   EXPECT_EQ(verdicts.between[0].lower, "leaf-3");
@@ -465,6 +467,18 @@ TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   EXPECT_EQ(at_leaf[0].setting, "dscpToPriority");
   EXPECT_EQ(at_leaf[0].leaf, at_spine[0].host) << "its own value, and the other's";
   EXPECT_EQ(Reason(verdicts.statuses.at("spine-1"), crds::kCablesLossless), "Contradiction");
+}
+
+// Fabrics are told anew by it.
+TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesThatIsJudgedOtherwiseIsNews) {
+  AddSpine(true);
+  nodes.clear();
+  See("leaf-3", "spine-1");
+  See("spine-1", "leaf-3");
+  const SwitchVerdicts before = Decide();
+  EXPECT_TRUE(SayTheSameOfCables(before, Decide()));
+  answers["spine-1"].config = SonicAnswerOf("spine-1", false);
+  EXPECT_FALSE(SayTheSameOfCables(before, Decide()));
 }
 
 TEST_F(SwitchVerdictsTest, ASwitchWhoseTablesNameNoBuffersForDataProvesNothing) {
@@ -518,13 +532,8 @@ TEST_F(SwitchVerdictsTest, APortBetweenTwoSwitchesIsRenderedByThePolicyOfTheHost
 TEST_F(SwitchVerdictsTest, APortThatAHostSaysItsCableEndsOnIsNotRenderedAsOneBetweenSwitches) {
   AddSpine(true);
   fabric_switches[0].spec.mode = crds::SwitchMode::kRender;
-  const auto sees = [&](const char* who, const char* whom) {
-    answers[who].neighbours = std::make_shared<const switches::Neighbours>(
-        switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
-    answers[who].saw_at = kNow;
-  };
-  sees("leaf-3", "spine-1");
-  sees("spine-1", "leaf-3");
+  See("leaf-3", "spine-1");
+  See("spine-1", "leaf-3");
   const HostCables leaf = Decide().host_cables.at("leaf-3");
   EXPECT_TRUE(leaf.doubted.contains("Ethernet0"));
   EXPECT_TRUE(leaf.fabric.empty());
