@@ -1,6 +1,7 @@
 """The page on a made-up fabric: what a person sees and does. The same on the real operator: tests/cluster/test_page.py."""
 
 import json
+import re
 
 from browser import LARGE, SMALL, PageTestCase, expect
 from made_up import Fabric, Server
@@ -220,11 +221,14 @@ class Small(PageTestCase):
 
     def test_what_the_operator_cannot_read_is_called_stale(self):
         document = self.fabric.document()
-        document["sources"] = [{"kind": "Gang", "error": "gangs.heddle.dev is forbidden", "since": "2026-11-23T10:00:00Z"}]
+        since = "2026-11-23T10:00:00Z"
+        document["sources"] = [{"kind": "NodeTopology", "error": "not read yet", "since": since}, {"kind": "Fabric", "error": "not read yet", "since": since},
+                               {"kind": "Gang", "error": "gangs.heddle.dev is forbidden", "since": since}]
         self.fabric.document = lambda since=0: document
         page = self.open(self.server.address)
         expect(page.locator("#live")).to_have_attribute("data-state", "stale")
-        expect(page.locator("#live")).to_have_attribute("title", "Gang: gangs.heddle.dev is forbidden")
+        expect(page.locator("#live")).to_contain_text("NodeTopologies, Fabrics, Gangs stale since ")
+        expect(page.locator("#live")).to_have_attribute("title", re.compile("\nGang: gangs.heddle.dev is forbidden$"))
 
     def test_hostile_names_are_text(self):
         bad = "<img src=x onerror=alert(1)>"

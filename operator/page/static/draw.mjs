@@ -92,7 +92,7 @@ function drawBlock(pen, block, title) {
   for (const cell of block.leafCells) drawLeaf(pen, cell);
 }
 
-// A leaf is filled as far as its links are whole; what is missing is red where links are down, orange where slow.
+// A leaf is filled as far as its links are whole; the rest is one stretch, red where any link is down, else orange.
 function drawLeaf(pen, cell) {
   const { context, view, ratio, paint, rail } = pen;
   const { leaf } = cell;

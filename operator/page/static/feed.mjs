@@ -4,6 +4,9 @@ const WAIT_S = 20;      // the operator answers that late at the latest
 const LATE_MS = 30_000; // without any answer for so long, what is shown is called stale
 const AT_MOST_EVERY_MS = 250;
 
+// NodeTopologies, Fabrics, Gangs.
+const several = (kind) => (kind.endsWith("y") ? `${kind.slice(0, -1)}ies` : `${kind}s`);
+
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 export class Feed {
@@ -58,7 +61,7 @@ export class Feed {
       this.onState("reconnecting", `reconnecting, last heard ${clock(this.heard)}`, this.trouble);
     } else if (unread.length) {
       const since = unread.map((source) => source.since).filter(Boolean).sort()[0];
-      const kinds = unread.map((source) => `${source.kind}s`).join(", ");
+      const kinds = unread.map((source) => several(source.kind)).join(", ");
       this.onState("stale", since ? `${kinds} stale since ${clock(since)}` : `${kinds} not read`,
         unread.map((source) => `${source.kind}: ${source.error}`).join("\n"));
     } else {
