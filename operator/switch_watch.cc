@@ -254,6 +254,7 @@ void SwitchWatch::TookEndpoint(Session& session, const base::Result<gnmi::Endpoi
   auto client = ways_.dialer.Dial(*endpoint);
   if (!client) return Fail(session, client.error());
   session.client = *std::move(client);
+  // All switches count, followed or not: beyond the bound there is no second connection at all.
   if (sessions_.size() <= options_.most_followed) {
     if (auto second = ways_.dialer.Dial(*endpoint)) session.changes_client = *std::move(second);
   }

@@ -45,8 +45,9 @@ class SwitchWatch {
     // Of queues, which are most of what a switch counts: so long for each switch that is asked, so that an operator has
     // as much to read of 500 switches once a minute as of 80 every ten seconds; never oftener than counters.
     std::chrono::milliseconds queues_every_for_each{120};
-    // So many switches say at once what somebody changes, over one more connection each, of 160 KB. Of more
-    // it is known within pollSeconds.
+    // Where there are no more switches than this, each says at once what somebody changes, over one more connection of
+    // 160 KB. Where there are more, none of them has one, and a change is known within pollSeconds: so 500 stay within
+    // 300 MB (docs/decisions/0017). Counted when one connects; whoever has one by then keeps it.
     std::size_t most_followed = 200;
     std::chrono::milliseconds call_timeout{20'000};
     std::chrono::seconds least_retry{2}, most_retry{60};
