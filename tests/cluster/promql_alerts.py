@@ -13,7 +13,8 @@ MINUTE, HOUR = 60, 3600
 # Two replicas of the extender, two of the operator, agents of two nodes; all is well.
 PLANNER = 'instance="10.0.0.1:8011",node="infra-0"'
 SPARE = 'instance="10.0.0.2:8011",node="infra-1"'
-RAIL = 'node="gpu-017",nic="mlx5_3",port="1",rail="3",leaf="su1-r3"'
+RAIL = 'instance="10.0.1.17:9559",node="gpu-017",nic="mlx5_3",port="1",rail="3",leaf="su1-r3"'
+STORAGE = 'instance="10.0.1.18:9559",node="gpu-018",nic="mlx5_3",port="1"'
 HEALTHY = {
     f"heddle_extender_leading{{{PLANNER}}}": 1,
     f"heddle_extender_leading{{{SPARE}}}": 0,
@@ -30,6 +31,7 @@ HEALTHY = {
     f'heddle_extender_gangs_that_fit{{{PLANNER},nodes="1"}}': 40,
     f'heddle_extender_gangs_that_fit{{{PLANNER},nodes="8"}}': 3,
     f'heddle_extender_unusable_nodes{{{PLANNER},reason="Cordoned"}}': 4,
+    f'heddle_extender_unusable_nodes{{{PLANNER},reason="Excluded"}}': 2,
     f'heddle_extender_unusable_nodes{{{PLANNER},reason="NotReady"}}': 0,
     # Ten verbs a second, each below 0.1 s.
     f'heddle_extender_request_seconds_bucket{{{PLANNER},verb="filter",le="0.1"}}': "10/s",
@@ -51,6 +53,10 @@ HEALTHY = {
     f'heddle_link_verdict{{{RAIL},verdict="Degraded"}}': 0,
     f'heddle_link_verdict{{{RAIL},verdict="Flapping"}}': 0,
     f'heddle_link_verdict{{{RAIL},verdict="Down"}}': 0,
+    f'heddle_link_info{{{RAIL},netdev="ibp3",role="compute",transport="InfiniBand",leaf_port="17"}}': 1,
+    # A second port for storage, which nobody cabled; on the other node that name is a rail's.
+    f'heddle_link_verdict{{{STORAGE},verdict="Down"}}': 1,
+    f'heddle_link_info{{{STORAGE},role="storage",transport="InfiniBand"}}': 1,
     'heddle_gpu_healthy{node="gpu-017",gpu="2",pci="0000:3b:00.0"}': 1,
     'heddle_gpu_healthy{node="gpu-018",gpu="2",pci="0000:3b:00.0"}': 1,
     'heddle_lossless_ports{node="gpu-017",state="Compliant"}': 8,

@@ -65,7 +65,7 @@ CASES = [
           (2 * HOUR, 5 * HOUR, {f'heddle_extender_gangs_that_fit{{{PLANNER},nodes="8"}}': 0,
                                 "heddle_extender_fragmentation_ratio": 0})]),
     Case("HeddleNodesUnusable", {'reason="NotReady"': 2}, "2 GPU nodes are out of use: NotReady.",
-         [(0, 5 * HOUR, {'reason="Cordoned"': 40}), (0, 20 * MINUTE, {'reason="NotReady"': 1})]),
+         [(0, 5 * HOUR, {'reason="Cordoned"': 40, 'reason="Excluded"': 40}), (0, 20 * MINUTE, {'reason="NotReady"': 1})]),
     Case("HeddleSlowVerbs", {f'{VERBS}{{{PLANNER},verb="filter",le="0.1"}}': "9.8/s",
                              f'{VERBS}{{{PLANNER},verb="filter",le="3"}}': "9.8/s"},
          "One verb in a hundred takes longer than 3s.",

@@ -3,6 +3,8 @@
 import json
 import re
 
+import yaml
+
 from bed import REPOSITORY
 from chart_text import ChartTextTestCase, named, names, pod_of, rights
 from promql_expressions import OF_SCRAPES, alerts, exported, expressions, family_of, panels, read, words_of
@@ -40,7 +42,7 @@ class ExpressionsTest(ChartTextTestCase):
 
     def test_every_word_that_is_asked_for_stands_in_the_sources(self):
         """What is compared is exported somewhere: state="degraded", verdict=~"Down|Flapping"."""
-        sources = "".join(file.read_text() for folder in ("extender", "operator", "nodeagent", "crds")
+        sources = "".join(file.read_text() for folder in ("extender", "operator", "nodeagent", "crds", "topology")
                           for file in sorted((REPOSITORY / folder).rglob("*.cc")))
         for one in expressions():
             for _, matchers in one.selectors:
@@ -76,6 +78,15 @@ class AlertsTest(ChartTextTestCase):
                 self.assertIn(anchor, anchors(page))
         # And the page has no runbook of an alert that is no more.
         self.assertEqual(set(re.findall(r"^#+ (Heddle\w+)$", page, re.MULTILINE)), seen)
+
+    def test_a_list_that_shows_which_has_a_column_for_it(self):
+        said = [found for rule in alerts() for found in re.findall(
+            r"kubectl get (\w+) shows which, and (\w+) says why", rule["annotations"]["description"])]
+        self.assertIn(("fabricswitches", "Reachable"), said)
+        for kind, condition in said:
+            version = yaml.safe_load((REPOSITORY / "crds" / f"{kind}.yaml").read_text())["spec"]["versions"][0]
+            columns = [column["jsonPath"] for column in version["additionalPrinterColumns"]]
+            self.assertTrue(any(f'"{condition}"' in column for column in columns), f"{kind}: {condition}")
 
     def test_the_operator_s_object_has_them_all_with_links(self):
         self.assertEqual(names(self.objects(), "PrometheusRule", "PodMonitor"), set())
