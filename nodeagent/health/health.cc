@@ -25,6 +25,16 @@ NicPort* FindPort(topology::Node& node, const WatchedPort& watched) {
   return nullptr;
 }
 
+// "and 5 more", as which ConditionsOf ends a list that is too long.
+bool CountsTheRest(std::string_view sentence) {
+  constexpr std::string_view kStart = "and ", kEnd = " more";
+  if (!sentence.starts_with(kStart) || !sentence.ends_with(kEnd)) return false;
+  if (sentence.size() <= kStart.size() + kEnd.size()) return false;
+  sentence.remove_prefix(kStart.size());
+  sentence.remove_suffix(kEnd.size());
+  return sentence.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // The sentences of a condition's message, as ConditionsOf joined them.
 std::vector<std::string> Sentences(std::string_view message) {
   std::vector<std::string> sentences;
@@ -33,6 +43,8 @@ std::vector<std::string> Sentences(std::string_view message) {
     sentences.emplace_back(message.substr(0, end));
     message.remove_prefix(std::min(message.size(), end + 2));
   }
+  // Nobody knows any more which these were, and their number is no fault of its own.
+  if (!sentences.empty() && CountsTheRest(sentences.back())) sentences.pop_back();
   return sentences;
 }
 

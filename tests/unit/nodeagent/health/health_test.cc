@@ -288,6 +288,23 @@ TEST(Health, KeepsAnNvlinkFaultThroughARestart) {
   EXPECT_EQ(machine.Cycle().nvlink_faults, seen.nvlink_faults);
 }
 
+TEST(Health, TakesTheNumberOfNvlinkFaultsThatFoundNoRoomForNoneAfterARestart) {
+  Machine machine;
+  Observation seen = test::LookAt(machine.path());
+  seen.nvlink_faults.emplace();
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    std::string& fault = seen.nvlink_faults->emplace_back(fmt::format("GPU {} ", gpu));
+    fault.resize(300, 'x');
+  }
+  crds::NodeTopology object;
+  object.name = seen.node.name;
+  const crds::NodeTopology published = Report(object, seen, kThen);
+  ASSERT_THAT(Find(published.status.conditions, kNvlinkHealthy).message, testing::EndsWith("; and 5 more"));
+  RestoreHealth(published.status, machine.links, machine.nvlinks);
+  seen.nvlink_faults->resize(3);
+  EXPECT_EQ(machine.Cycle().nvlink_faults, seen.nvlink_faults);
+}
+
 // NVML tells an XID once: the agent that comes after has it from the object alone.
 TEST(Health, KeepsAFatalXidThroughARestartUntilTheNodeBoots) {
   const auto look = [](const std::string& boot, int xid) {
