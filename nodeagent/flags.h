@@ -8,6 +8,7 @@
 
 #include "base/version.h"
 #include "nodeagent/devices/node_devices.h"
+#include "nodeagent/grants/allocation_events.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/leaf/memory.h"
 #include "nodeagent/nic/storage_nics.h"
@@ -78,7 +79,12 @@ struct Flags {
   // The kubelet's folder of device plugins; empty = this agent is none.
   std::string DevicePlugins() const {
     if (device_plugins) return *device_plugins == "none" ? std::string() : *device_plugins;
-    return machine.empty() ? DevicePluginsFolder(kPodResourcesSocket) : std::string();
+    return machine.empty() ? std::string(kDevicePluginsFolder) : std::string();
+  }
+  // Where it is heard that the kubelet gave something away, also by an agent that offers nothing there.
+  std::string AllocationsFolder() const {
+    const std::string offers = DevicePlugins();
+    return offers.empty() ? std::string(kDevicePluginsFolder) : offers;
   }
 };
 

@@ -66,7 +66,7 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
                                   [](std::string_view line) { spdlog::info(line); },
                                   kubelet,
                                   Seconds(flags.interval_s),
-                                  nodeagent::DevicePluginsFolder(flags.PodResources())};
+                                  flags.AllocationsFolder()};
   const auto asked = nodeagent::OpenKubelet(machine_files, flags.PodResources(), std::chrono::seconds(1));
   options.devices = nodeagent::DevicesOf(flags, asked.get());
   options.files = &machine_files;

@@ -3,11 +3,15 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
 
 namespace heddle::nodeagent {
+
+// Of every kubelet, whatever its --root-dir (k8s.io/kubelet pkg/apis/deviceplugin/v1beta1).
+inline constexpr std::string_view kDevicePluginsFolder = "/var/lib/kubelet/device-plugins";
 
 // Tells when a kubelet may have given devices to a container, or got a device plugin's new list: it writes a
 // checkpoint then, kubelet_internal_checkpoint in the folder of the device plugins' sockets (k8s.io/kubernetes
@@ -16,7 +20,7 @@ namespace heddle::nodeagent {
 // Thread rule: one thread.
 class AllocationEvents {
  public:
-  // `folder`: /var/lib/kubelet/device-plugins. `clock` must outlive this.
+  // `folder`: kDevicePluginsFolder, or where that is mounted. `clock` must outlive this.
   AllocationEvents(std::string folder, base::Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
 
   // Calls `on_event` for each until `stop`. A folder that is not there is looked for every minute.

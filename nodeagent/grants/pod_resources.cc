@@ -182,11 +182,6 @@ GrantReadings GrantsOfAnswer(std::string_view message) {
   return readings;
 }
 
-std::string DevicePluginsFolder(std::string_view pod_resources_socket) {
-  const auto parent = [](std::string_view path) { return path.substr(0, path.rfind('/')); };
-  return std::string(parent(parent(pod_resources_socket))) + "/device-plugins";
-}
-
 GrantReadings ReadOnce(GrantSource* kubelet, bool named, const std::stop_token& stop) {
   if (kubelet == nullptr) return {};
   GrantReadings readings = kubelet->Read(stop);

@@ -11,7 +11,8 @@
 
 namespace heddle::nodeagent {
 
-// Where every kubelet listens, whatever its --root-dir (k8s.io/kubernetes pkg/kubelet/apis/podresources).
+// Where a kubelet with the usual --root-dir listens: the folder moves with that (k8s.io/kubernetes
+// pkg/kubelet/kubelet_getters.go).
 inline constexpr std::string_view kPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
 struct PodResourcesOptions {
@@ -40,9 +41,6 @@ class PodResources final : public GrantSource {
 // What one encoded ListPodResourcesResponse says, sorted, without `functions`. kNoAnswer: it is none, or beyond all
 // bounds. Pure and total.
 GrantReadings GrantsOfAnswer(std::string_view message);
-
-// The folder of the device plugins beside a pod-resources socket, as a kubelet lays them out.
-std::string DevicePluginsFolder(std::string_view pod_resources_socket);
 
 // For --print: asks once, and nobody where there is no kubelet (null). Where no socket was `named`, that none is there
 // says nothing: who prints a machine that is no node has not asked for its kubelet.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/version.h"
@@ -29,14 +30,18 @@ TEST(AgentFlags, SayWhichVersionThisIs) {
 
 using Words = std::vector<std::string>;
 
-// What the command line says, or why it cannot.
-std::string WhyNot(Words words) {
-  CLI::App app;
+Flags FlagsOf(Words words) {
   Flags flags;
+  CLI::App app;
   Define(app, flags);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   app.parse(words);
-  return WhyNotTogether(flags);
+  return flags;
+}
+
+// Why the command line cannot be done; empty: it can.
+std::string WhyNot(Words words) {
+  return WhyNotTogether(FlagsOf(std::move(words)));
 }
 
 TEST(AgentFlags, LeaveNothingOutInSilence) {
@@ -58,6 +63,18 @@ TEST(AgentFlags, AreTakenTogetherWhereTheyGoTogether) {
         Words{"qos", "watch"}, Words{"--listen", "127.0.0.1:0"}, Words{"--machine", "folder", "--listen", ""},
         Words{"--from-nccl-xml", "x.xml", "--print"}, Words{"--from-nccl-xml", "x.xml", "--nccl-topo", "-"}})
     EXPECT_EQ(WhyNot(words), "") << testing::PrintToString(words);
+}
+
+// The kubelet's socket moves with its --root-dir, and its folder of device plugins does not.
+TEST(AgentFlags, HearOfAllocationsInTheFolderOfDevicePluginsWhereverTheSocketIs) {
+  const std::string usual = "/var/lib/kubelet/device-plugins";
+  for (const Words& words :
+       {Words{}, Words{"--pod-resources", "/data/kubelet/pod-resources/kubelet.sock"},
+        Words{"--device-plugins", "none"},
+        Words{"--machine", "folder", "--pod-resources", "/data/kubelet/pod-resources/kubelet.sock"}})
+    EXPECT_EQ(FlagsOf(words).AllocationsFolder(), usual) << testing::PrintToString(words);
+  EXPECT_EQ(FlagsOf({"--device-plugins", "/host/device-plugins"}).AllocationsFolder(),
+            "/host/device-plugins");
 }
 
 // To a person, not as a line of a log; and with what to do next.

@@ -291,12 +291,6 @@ TEST_F(PodResourcesTest, FindsAKubeletThatWasRestartedAtOnce) {
   }
 }
 
-TEST(DevicePlugins, LieBesideThePodResources) {
-  EXPECT_EQ(DevicePluginsFolder("/var/lib/kubelet/pod-resources/kubelet.sock"),
-            "/var/lib/kubelet/device-plugins");
-  EXPECT_EQ(DevicePluginsFolder(""), "/device-plugins");
-}
-
 TEST_F(PodResourcesTest, PrintsNothingOfAKubeletThatNobodyNamedAndThatIsNotThere) {
   EXPECT_EQ(OpenKubelet(files_, ""), nullptr);
   EXPECT_EQ(ReadOnce(nullptr, true, {}).state, GrantsState::kNotAsked);
