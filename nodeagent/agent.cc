@@ -278,14 +278,17 @@ class Lossless {
     if (!loop_) return;
     std::vector<WatchedPort> watched;
     for (const PortHealth& port : sight.ports) watched.push_back(port.port);
-    if (watched_ == watched) return;
+    // What is watched says nothing of management NICs, and policies may select them. Only what looks found is compared:
+    // while a driver is reset the files have less for a moment, and the port would pass for another NIC's.
+    std::vector<QosPort> ports = QosPorts(QosPortsWanted::kAll, sight.seen.node, watched, nullptr);
+    if (ports_ == ports) return;
     loop_->Have(QosPorts(QosPortsWanted::kAll, sight.seen.node, watched, parts_.files));
-    watched_ = std::move(watched);
+    ports_ = std::move(ports);
   }
 
  private:
   const LosslessParts& parts_;
-  std::optional<std::vector<WatchedPort>> watched_;
+  std::optional<std::vector<QosPort>> ports_;  // as the look that changed them last had them
   std::unique_ptr<QosLoop> loop_;
   std::jthread thread_, listener_;  // last: they end before the loop does
 };

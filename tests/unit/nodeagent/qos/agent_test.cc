@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "nodeagent/discovery/machine.h"
@@ -196,6 +197,33 @@ TEST_F(QosAgent, SpeaksOfPortsThatPoliciesSpeakOf) {
   Tell({});
   EXPECT_TRUE(Until([&] { return Reason() == ""; }));
   EXPECT_TRUE(Status().lossless.empty());
+}
+
+class QosAgentOnItsOwnMachine : public QosAgent {
+ protected:
+  QosAgentOnItsOwnMachine() {
+    test::WriteMachine(kNode, own_.path());
+    auto machine = OpenRecorded(own_files_, own_.path(), kNode);
+    EXPECT_TRUE(machine);
+    machine_ = *std::move(machine);
+  }
+  ~QosAgentOnItsOwnMachine() override { Stop(); }
+
+  test::TemporaryFolder own_;
+  base::DiskFileTree own_files_{own_.path()};
+};
+
+// Nothing is counted there, so what the counters are read of stays the same.
+TEST_F(QosAgentOnItsOwnMachine, FindsAManagementNicThatAppearsLater) {
+  const std::string net = own_.path() + "/sys/class/net/";
+  std::filesystem::rename(net + "eno1", net + "eth9");
+  io_["eno1:1"].have = AsWanted();
+  Tell({Wish({"eno1:1"})});
+  Start();
+  ASSERT_TRUE(Until([&] { return Reason() == "Unknown"; }));
+  EXPECT_THAT(Status().lossless.at(0).reason, HasSubstr("is not there"));
+  std::filesystem::rename(net + "eth9", net + "eno1");
+  EXPECT_TRUE(Until([&] { return Reason() == "Compliant"; }));
 }
 
 }  // namespace
