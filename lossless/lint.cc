@@ -83,7 +83,7 @@ void CompareMtus(const std::vector<Subject>& subjects, std::vector<Finding>& fin
 // What switches are told stands in the policy as well, and hosts have none of it.
 PortSettings HostSettings(PortSettings settings) {
   settings.marking.reset();
-  return settings;
+  return WithWhatFollows(std::move(settings));
 }
 
 void ComparePolicy(const std::vector<Subject>& subjects, std::vector<Finding>& findings) {

@@ -187,6 +187,7 @@ std::optional<bool> IsLossless(const PortSettings& settings, int dscp) {
 
 PortSettings WithWhatFollows(PortSettings wanted) {
   if (wanted.pfc && !wanted.pfc->empty() && !wanted.global_pause) wanted.global_pause = GlobalPause::kNone;
+  if (wanted.trust == Trust::kPcp) wanted.dscp_to_priority.reset();
   return wanted;
 }
 

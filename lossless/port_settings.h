@@ -229,7 +229,9 @@ int PriorityOf(const PortSettings& settings, int dscp);
 // Whether its class is lossless: nothing where neither the map nor PFC is known.
 std::optional<bool> IsLossless(const PortSettings& settings, int dscp);
 // What a host's port is held against: what is wanted of it, and what follows. Where a priority has PFC there is to be
-// no global pause: it stops all classes at once, and where a NIC has only one of both, PFC is not in force.
+// no global pause: it stops all classes at once, and where a NIC has only one of both, PFC is not in force. Where the
+// VLAN tag is trusted no DSCP picks a priority: a map that is left over is no drift, and one that is not there is not
+// written, as drivers without a word for trust would trust DSCPs again with its first entry.
 PortSettings WithWhatFollows(PortSettings wanted);
 // The DSCP of data: of the ToS byte of rdma_cm, else of NCCL's.
 std::optional<int> DataDscp(const PortSettings& settings);

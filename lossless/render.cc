@@ -129,6 +129,8 @@ Rendering Render(const ResolvedPolicy& resolved, const PortFacts& port) {
   PortSettings settings;
   settings.dcbx = Dcbx::kHost;
   settings.trust = policy.trust;
+  // Also where the VLAN tag is trusted: NCCL's priority in that tag is read off it, and no port is held against it
+  // (WithWhatFollows).
   settings.dscp_to_priority = DscpsOf(policy);
   settings.pfc = policy.pfc;
   settings.watchdog_ms = policy.watchdog_ms;

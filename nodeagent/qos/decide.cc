@@ -343,6 +343,16 @@ std::vector<Setting> Differing(const std::vector<Setting>& settings, const lossl
   return differing;
 }
 
+std::vector<Setting> WithWhatTheyTakeAlong(std::vector<Setting> settings) {
+  const auto among = [&settings](Setting setting) {
+    return std::find(settings.begin(), settings.end(), setting) != settings.end();
+  };
+  if (!among(Setting::kTrust) || among(Setting::kDscpToPriority)) return settings;
+  settings.push_back(Setting::kDscpToPriority);
+  std::sort(settings.begin(), settings.end());
+  return settings;
+}
+
 std::vector<Setting> NotBack(const std::vector<Setting>& settings, const lossless::PortSettings& before,
                              const lossless::PortSettings& have) {
   std::vector<Setting> left = Differing(settings, before, have);
@@ -357,7 +367,7 @@ std::vector<Setting> NotBack(const std::vector<Setting>& settings, const lossles
 }
 
 std::vector<Setting> NotBack(const UnsettledWrite& write, const QosReading& now) {
-  std::vector<Setting> left = NotBack(write.settings, write.before, now.have);
+  std::vector<Setting> left = NotBack(WithWhatTheyTakeAlong(write.settings), write.before, now.have);
   const bool known = std::find(left.begin(), left.end(), Setting::kTos) != left.end();
   if (known || !write.roce1 || now.roce1) return left;
   left.push_back(Setting::kTos);

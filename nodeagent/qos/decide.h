@@ -66,11 +66,14 @@ std::string SubjectOf(const QosPort& port, const lossless::PortSettings& want);
 std::vector<lossless::Setting> Differing(const std::vector<lossless::Setting>& settings,
                                          const lossless::PortSettings& want,
                                          const lossless::PortSettings& have);
-// The same of settings that are to be as they were before, of a DSCP map also where it had no entry.
+// These, and what a write of them may take along, to be set back with them: a driver that knows trust by its DSCP
+// entries alone loses the entries where trust is set to PCP (KernelPortIo::WriteTrust).
+std::vector<lossless::Setting> WithWhatTheyTakeAlong(std::vector<lossless::Setting> settings);
+// Differing, of settings that are to be as they were before: of a DSCP map also where it had no entry.
 std::vector<lossless::Setting> NotBack(const std::vector<lossless::Setting>& settings,
                                        const lossless::PortSettings& before,
                                        const lossless::PortSettings& have);
-// The same of what a write that is not settled changed; tos also where connections are RoCE v1 no more.
+// The same of what a write that is not settled may have changed; tos also where connections are RoCE v1 no more.
 std::vector<lossless::Setting> NotBack(const UnsettledWrite& write, const QosReading& now);
 // `from` with these settings only.
 lossless::PortSettings Only(const std::vector<lossless::Setting>& settings,

@@ -17,7 +17,8 @@ namespace heddle::nodeagent {
 // A write that is not settled: what to go on with, or to go back to.
 struct UnsettledWrite {
   QosPort port;
-  lossless::PortSettings want, before;         // of the settings below
+  // Of the settings below; `before` also of what a write of them may take along (decide.h).
+  lossless::PortSettings want, before;
   std::vector<lossless::Setting> settings;     // in their order
   bool roce1 = false;                          // tos is among them, and connections were RoCE v1 before
   LinkEvidence link;                           // before the write

@@ -75,7 +75,7 @@ bool QosLoop::Begin(Port& port) {
   write.port = port.port;
   write.settings = judged.to_set;
   write.want = Only(judged.to_set, judged.want);
-  write.before = Only(judged.to_set, port.reading.have);
+  write.before = Only(WithWhatTheyTakeAlong(judged.to_set), port.reading.have);
   write.roce1 = port.reading.roce1 &&
                 std::find(judged.to_set.begin(), judged.to_set.end(), Setting::kTos) != judged.to_set.end();
   write.interrupts = std::any_of(judged.to_set.begin(), judged.to_set.end(), Interrupts);

@@ -115,6 +115,12 @@ TEST(CableComparison, FindsEachContradiction) {
       {"data-lossy", [](Bench& b) { (*b.host.dscp_to_priority)[26] = 0; }},
       {"tos-nccl-differ", [](Bench& b) { b.host.traffic_class = 0; }},
       {"trust-not-dscp", [](Bench& b) { b.host.trust = Trust::kPcp; }},
+      // As a policy without PFC leaves a port whose driver keeps the map.
+      {"data-lossy",
+       [](Bench& b) {
+         b.host.trust = Trust::kPcp;
+         b.host.pfc = PrioritySet{};
+       }},
       {"buffer-empty",
        [](Bench& b) {
          b.leaf.buffer_bytes.emplace().fill(kNotSaid);

@@ -300,6 +300,17 @@ TEST(Lint, ComparesHostsWithAPolicyOnlyWhereThereIsOne) {
   EXPECT_THAT(RulesOf(Lint({GoodPolicy(), other, host})), testing::Not(Contains("differs-from-policy")));
 }
 
+TEST(Lint, HoldsNoMapOfDscpsAgainstAHostThatIsToTrustTheTag) {
+  const Subject policy = GoodPolicy({.trust = Trust::kPcp, .pfc = PrioritySet{}});
+  Subject host = policy;
+  host.name = "gpu-017 eth2";
+  host.end = End::kHost;
+  host.settings.dscp_to_priority = AllDscps(3);
+  EXPECT_THAT(RulesOf(Lint({policy, host})), testing::Not(Contains("differs-from-policy")));
+  host.settings.trust = Trust::kDscp;
+  EXPECT_THAT(RulesOf(Lint({policy, host})), Contains("differs-from-policy"));
+}
+
 TEST(Lint, ComparesReportedHostsWithThoseOfTheirPolicyOnly) {
   Subject compute = GoodHost(), peer = GoodHost(), storage = GoodHost();
   compute.reported_for = peer.reported_for = "roce";

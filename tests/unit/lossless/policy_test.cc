@@ -145,6 +145,15 @@ TEST(Render, MapsEveryDscpAndOnlyRdmaToTheLosslessPriority) {
   EXPECT_EQ(DscpRanges(*port.dscp_to_priority, 0), "0-9,11,13-25,27-47,49-63");
 }
 
+// NCCL's priority in the tag is read off the map, which no port is held against.
+TEST(Render, MapsDscpsWhereTheTagIsTrustedToo) {
+  const PortSettings port = Rendered({.trust = Trust::kPcp, .pfc = PrioritySet{}});
+  EXPECT_EQ(PriorityOf(port, *DataDscp(port)), 3);
+  EXPECT_EQ(WithWhatFollows(port).trust, Trust::kPcp);
+  EXPECT_FALSE(WithWhatFollows(port).dscp_to_priority);
+  EXPECT_TRUE(WithWhatFollows(Rendered({})).dscp_to_priority);
+}
+
 TEST(Render, GivesEachNamedPriorityItsTrafficClass) {
   const PortSettings port = Rendered({});
   EXPECT_EQ(*port.priority_to_class, (PriorityTable{0, 0, 0, 3, 0, 0, 6, 0}));

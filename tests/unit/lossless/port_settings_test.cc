@@ -153,6 +153,18 @@ TEST(Compare, WantsNoGlobalPauseBesidePfcAndAsksNothingElsewhere) {
   EXPECT_EQ(WithWhatFollows(want), want) << "what is said counts";
 }
 
+TEST(Compare, AsksNothingOfDscpsWhereTheTagIsTrusted) {
+  PortSettings want, have;
+  want.trust = have.trust = Trust::kPcp;
+  want.dscp_to_priority = AllDscps(0);
+  have.dscp_to_priority = AllDscps(3);
+  EXPECT_TRUE(Compare(WithWhatFollows(want), have).compliant()) << "what is left of a map is not in force";
+  have.dscp_to_priority.reset();
+  EXPECT_TRUE(Compare(WithWhatFollows(want), have).compliant()) << "nor need anybody read one";
+  want.trust = Trust::kDscp;
+  EXPECT_EQ(WithWhatFollows(want), want);
+}
+
 TEST(Compare, LeavesOpenWhatATableLeavesOpen) {
   PortSettings want, have;
   want.priority_to_class = Identity();

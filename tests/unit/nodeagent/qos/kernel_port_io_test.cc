@@ -4,16 +4,22 @@
 #include <gmock/gmock.h>
 #include <linux/ethtool.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
 
 #include "lossless/compare.h"
+#include "lossless/policy.h"
+#include "lossless/render.h"
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/decide.h"
 #include "nodeagent/qos/likely_writer.h"
 #include "nodeagent/qos/link_evidence.h"
+#include "nodeagent/qos/loop.h"
 #include "recorded_machine.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_port_io.h"
 #include "tests/support/memory_file_tree.h"
 
 namespace heddle::nodeagent {
@@ -459,6 +465,76 @@ TEST_F(Ports, WhatAPortWasCanBeWrittenBack) {
     EXPECT_TRUE(lossless::Compare(before, io_->Read(port_).have).compliant());
     EXPECT_EQ(sum(), dscps ? 100 : 0);
   }
+}
+
+// The whole loop over a driver that has neither a table of what is trusted nor qos/trust, as the kernel's own mlx5.
+class PortsOfAPolicy : public Ports {
+ protected:
+  PortsOfAPolicy() {
+    users_ = {{"mlx5_0", 0}};
+    driver_.state.apps = {{5, 26, 3}, {5, 48, 6}};
+    lossless::Policy tags;
+    tags.trust = lossless::Trust::kPcp;
+    tags.pfc = tags.ecn = lossless::PrioritySet{};
+    const auto resolved = lossless::Resolve(tags);
+    wish_.ports = {port_.name};
+    wish_.policies = {"lossy-vlans"};
+    wish_.generation = 1;
+    wish_.mode = crds::LosslessMode::kApply;
+    wish_.settings =
+        lossless::Render(*resolved, {.transport = topology::Transport::kRoce, .device = ""}).settings;
+  }
+  // What an agent says of the port ten minutes after it was told.
+  crds::LosslessReport Followed() {
+    LosslessReadings readings;
+    QosCallbacks callbacks;
+    callbacks.on_readings = [&readings](const LosslessReadings& now) { readings = now; };
+    QosLoopOptions options;
+    options.may_write = true;
+    QosLoop loop(*io_, gate_, journal_, clock_, options, callbacks);
+    loop.Have({port_});
+    loop.Want({wish_});
+    const base::MonotonicTime end = clock_.Now() + std::chrono::minutes(10);
+    while (clock_.Now() < end) {
+      if (!loop.RunOnce()) clock_.AdvanceTo(std::min(end, loop.NextDue().value_or(end)));
+    }
+    const auto* report = readings.reports ? ReportOf(*readings.reports, port_.name) : nullptr;
+    return report == nullptr ? crds::LosslessReport() : *report;
+  }
+
+  test::FakeClock clock_;
+  NoDeviceGate gate_;
+  test::FakeJournal journal_;
+  crds::LosslessWish wish_;
+};
+
+TEST_F(PortsOfAPolicy, ThatTrustTheTagLoseTheirDscpsAndAreCompliant) {
+  const crds::LosslessReport report = Followed();
+  EXPECT_EQ(report.state, crds::LosslessState::kCompliant) << report.reason;
+  ASSERT_TRUE(report.have);
+  EXPECT_EQ(report.have->trust, lossless::Trust::kPcp);
+  EXPECT_TRUE(report.drift.empty());
+  EXPECT_TRUE(driver_.state.apps.empty());
+  for (const std::string& what : driver_.written) EXPECT_FALSE(what.starts_with("app ")) << what;
+  driver_.written.clear();
+  EXPECT_EQ(Followed().state, crds::LosslessState::kCompliant);
+  EXPECT_THAT(driver_.written, IsEmpty());
+}
+
+TEST_F(PortsOfAPolicy, ThatTrustTheTagKeepTheirDscpsWhereTheDriverHasAWordForTrust) {
+  driver_.state.trust = {{5, kSelectPcp}};
+  EXPECT_EQ(Followed().state, crds::LosslessState::kCompliant);
+  EXPECT_EQ(driver_.state.apps.size(), 2u) << "they are not in force";
+}
+
+TEST_F(PortsOfAPolicy, HaveTheirDscpsAgainWhereTheWriteThatTookThemIsTakenBack) {
+  const PortSettings before = io_->Read(port_).have;
+  driver_.fails["ets"] = EINVAL;
+  const crds::LosslessReport report = Followed();
+  EXPECT_EQ(report.state, crds::LosslessState::kFailed);
+  EXPECT_THAT(report.reason, HasSubstr("what was there before is set again; nothing more"));
+  EXPECT_THAT(driver_.written, Contains("delete 26:3"));
+  EXPECT_EQ(io_->Read(port_).have, before);
 }
 
 TEST_F(Ports, SharesGoInOneMessageThatTheKernelTakes) {
