@@ -1,5 +1,6 @@
 // The writes of the gang controller: each is one request, or one a pod.
 #include <algorithm>
+#include <tuple>
 
 #include "base/counted.h"
 #include "extender/compute_domain.h"
@@ -235,34 +236,40 @@ GangController::Plans GangController::PlansThatStand() {
   return plans;
 }
 
-// The gang that a file of ranks belongs to, where that one lives and is no gang of the same thing. Of the same thing
-// are a restart, and what its framework makes anew beside the old (a RayService's next RayCluster): the newest counts.
+// A gang that a file of ranks belongs to, where that one lives and is no gang of the same thing. Of the same thing are
+// a restart, what its framework makes anew beside the old (a RayJob's next RayCluster), where the newest counts, and
+// the groups of a LeaderWorkerSet, which keep their ranks apart in the file.
 std::string GangController::OtherGangOf(const kube::Json& rank_file, const crds::Gang& gang) {
-  const std::string owner = RankFileOwner(rank_file);
-  const kube::ObjectPtr other = cache_.gangs().Get({gang.ns, owner});
-  if (owner == gang.name || other == nullptr) return {};
-  const auto whole = cache_.GangOf(KeyOfGangObject(*other));
-  const bool lives = whole != nullptr && !crds::IsTrue(whole->status.conditions, crds::kEnded);
-  const auto kind = [](const crds::GangSpec& spec) {
-    return spec.owner.kind + " " + spec.group.substr(0, spec.group.find('/'));
+  const std::string file = kube::Name(rank_file);
+  // A RayJob's RayClusters go by its name, and one beside them may have that name itself.
+  const auto thing = [&file](const crds::GangSpec& spec) {
+    return std::tuple(spec.owner.kind, spec.group.substr(0, spec.group.find('/')),
+                      RankFileName(spec.owner.name) == file);
   };
-  return lives && kind(whole->spec) != kind(gang.spec) ? owner : std::string();
+  for (const std::string& owner : RankFileOwners(rank_file)) {
+    const kube::ObjectPtr other = cache_.gangs().Get({gang.ns, owner});
+    if (owner == gang.name || other == nullptr) continue;
+    const auto whole = cache_.GangOf(KeyOfGangObject(*other));
+    const bool lives = whole != nullptr && !crds::IsTrue(whole->status.conditions, crds::kEnded);
+    if (lives && thing(whole->spec) != thing(gang.spec)) return owner;
+  }
+  return {};
 }
 
 // It has to be there before the first process reads it, and to change before a pod with another place starts.
 base::Status GangController::WriteRankFile(const Look& look, const std::stop_token& stop) {
   if (look.members.rank_file.empty()) return {};
-  ASSIGN_OR_RETURN(kube::Json file, RankFile(*look.gang, look.members), "write the rank file");
-  const kube::ObjectKey key = kube::KeyOf(file);
+  const kube::ObjectKey key{look.gang->ns, look.members.rank_file};
   const auto there = client_.Get(kube::kConfigMaps, key, stop);
   if (!there && there.error().code != Code::kNotFound) {
     return base::Fail(base::Error(there.error()).In("write the rank file"));
   }
   if (!there) {
+    ASSIGN_OR_RETURN(const kube::Json file, RankFile(*look.gang, look.members), "write the rank file");
     TRY(client_.Create(kube::kConfigMaps, file, stop), "write the rank file");
     return {};
   }
-  if (RankFileOwner(*there).empty()) {
+  if (RankFileOwners(*there).empty()) {
     return base::Fail(Code::kAlreadyExists,
                       "the ConfigMap " + key.ToString() +
                           " is not Heddle's, and the ranks of a gang belong there; rename it or its gang");
@@ -272,6 +279,7 @@ base::Status GangController::WriteRankFile(const Look& look, const std::stop_tok
                                                 " holds the ranks of the gang " + other +
                                                 ", which has not ended; give one of them another name");
   }
+  ASSIGN_OR_RETURN(kube::Json file, RankFile(*look.gang, look.members, &*there), "write the rank file");
   const kube::Json* data = kube::Find(*there, {"data"});
   const bool same =
       data != nullptr && *data == file["data"] &&

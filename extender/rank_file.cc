@@ -21,6 +21,43 @@ std::string HostOf(const kube::Json& pod) {
   return domain.empty() ? host : host + "." + domain;
 }
 
+// Of a group of a LeaderWorkerSet "-<its index>"; of any other gang nothing.
+std::string GroupEnding(const crds::GangSpec& spec) {
+  if (spec.owner.kind != lws::kKind) return "";
+  return "-" + spec.group.substr(spec.group.rfind('/') + 1);
+}
+std::string RanksKey(const std::string& ending) {
+  return "ranks" + ending + ".tsv";
+}
+std::string HostsKey(const std::string& ending) {
+  return "hostfile" + ending;
+}
+
+bool IsGangReference(const kube::Json& owner) {
+  return kube::StringAt(owner, {"kind"}) == crds::keys::kGang.kind &&
+         kube::StringAt(owner, {"apiVersion"}) == crds::keys::kApiVersion;
+}
+
+// In the order that is there, so that a file in which nothing changes is not written anew. Keys without a group are of
+// a version before this one, where the last group to write had them.
+void KeepOtherGroups(const kube::Json& there, const kube::Json& ours, kube::Json& file) {
+  if (const kube::Json* data = kube::Find(there, {"data"}); data != nullptr && data->is_object()) {
+    for (const auto& [key, text] : data->items()) {
+      if (key != RanksKey("") && key != HostsKey("") && text.is_string()) file["data"].emplace(key, text);
+    }
+  }
+  bool known = false;
+  kube::Json owners = kube::Json::array();
+  for (const kube::Json& owner : kube::ArrayAt(there, {"metadata", "ownerReferences"})) {
+    if (!IsGangReference(owner)) continue;
+    const bool is_ours = kube::StringAt(owner, {"name"}) == kube::StringAt(ours, {"name"});
+    known = known || is_ours;
+    owners.push_back(is_ours ? ours : owner);
+  }
+  if (!known) owners.push_back(ours);
+  file["metadata"]["ownerReferences"] = std::move(owners);
+}
+
 }  // namespace
 
 std::string RankFileName(std::string_view owner) {
@@ -30,7 +67,8 @@ std::string RankFileName(std::string_view owner) {
   return name + std::string(crds::keys::kRankFileSuffix);
 }
 
-base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& members) {
+base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& members,
+                                  const kube::Json* there) {
   const auto rows = crds::ToRows(*gang.status.placement);
   std::string ranks = "rank\tpod\tnode\tgpus\n", hosts;
   for (std::size_t i = 0; i < rows.size() && i < members.ranks.size(); ++i) {
@@ -40,26 +78,32 @@ base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& mem
                          rows[i].gpus == 0 ? "all" : crds::FormatGpuIndexes(rows[i].gpus));
     hosts += fmt::format("{} slots={}\n", HostOf(*member->pod), gang.spec.gpus_per_pod);
   }
-  if (ranks.size() + hosts.size() > kMostBytes) {
-    return base::Fail(base::Code::kTooLarge,
-                      fmt::format("the ranks of {} pods do not fit a ConfigMap", members.ranks.size()));
-  }
+  const std::string ending = GroupEnding(gang.spec);
+  const kube::Json ours = {{"apiVersion", crds::keys::kApiVersion},
+                           {"kind", crds::keys::kGang.kind},
+                           {"name", gang.name},
+                           {"uid", gang.uid}};
   kube::Json file = kube::NewObject(kube::kConfigMaps, {gang.ns, members.rank_file});
-  file["metadata"]["ownerReferences"] = kube::Json::array({{{"apiVersion", crds::keys::kApiVersion},
-                                                            {"kind", crds::keys::kGang.kind},
-                                                            {"name", gang.name},
-                                                            {"uid", gang.uid}}});
-  file["data"] = {{"ranks.tsv", std::move(ranks)}, {"hostfile", std::move(hosts)}};
+  file["metadata"]["ownerReferences"] = kube::Json::array({ours});
+  file["data"][RanksKey(ending)] = std::move(ranks);
+  file["data"][HostsKey(ending)] = std::move(hosts);
+  if (there != nullptr && !ending.empty()) KeepOtherGroups(*there, ours, file);
+  std::size_t bytes = 0;
+  for (const auto& [key, text] : file["data"].items()) bytes += text.get_ref<const std::string&>().size();
+  if (bytes > kMostBytes) {
+    const char* others = file["data"].size() > 2 ? " and of the other groups of its LeaderWorkerSet" : "";
+    return base::Fail(base::Code::kTooLarge, fmt::format("the ranks of {} pods{} do not fit a ConfigMap",
+                                                         members.ranks.size(), others));
+  }
   return file;
 }
 
-std::string RankFileOwner(const kube::Json& config_map) {
+std::vector<std::string> RankFileOwners(const kube::Json& config_map) {
+  std::vector<std::string> owners;
   for (const kube::Json& owner : kube::ArrayAt(config_map, {"metadata", "ownerReferences"})) {
-    if (kube::StringAt(owner, {"kind"}) == crds::keys::kGang.kind &&
-        kube::StringAt(owner, {"apiVersion"}) == crds::keys::kApiVersion)
-      return kube::StringAt(owner, {"name"});
+    if (IsGangReference(owner)) owners.push_back(kube::StringAt(owner, {"name"}));
   }
-  return {};
+  return owners;
 }
 
 }  // namespace heddle::extender

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "crds/keys.h"
 #include "extender/owner_kinds.h"
 #include "extender/resources.h"
@@ -133,6 +135,34 @@ TEST_F(Groups, ARemadeWorkerGetsItsSlotAtOnce) {
   PutGroupPod(0, 1);
   ASSERT_TRUE(extender.Until([&] { return ReadPod(cluster.Pod("serve-0-1")).plan.has_value(); }));
   EXPECT_EQ(ReadPod(cluster.Pod("serve-0-1")).plan->node, before->node);
+}
+
+// They have one pod template, so each mounts the ConfigMap of the same name.
+TEST_F(Groups, EachFindsItsOwnRanksInTheFileThatTheyShare) {
+  for (int group : {0, 1}) {
+    for (int worker : {0, 1}) PutGroupPod(group, worker);
+  }
+  for (const char* name : {"serve-0", "serve-0-1", "serve-1", "serve-1-1"}) {
+    cluster.server.Edit(kube::kPods, {"train", name}, [](Json& pod) {
+      pod["spec"]["containers"][0]["env"] = Json::array({{{"name", "PET_RDZV_BACKEND"}, {"value", "c10d"}}});
+    });
+  }
+  RunningExtender extender(cluster);
+  ASSERT_TRUE(RunningGroup(extender, "serve/0"));
+  ASSERT_TRUE(RunningGroup(extender, "serve/1"));
+  const auto file = cluster.server.Find(kube::kConfigMaps, {"train", "serve-heddle-ranks"});
+  ASSERT_TRUE(file);
+  for (const std::string group : {"0", "1"}) {
+    const std::string ranks = kube::StringAt(*file, {"data", "ranks-" + group + ".tsv"});
+    for (const std::string pod : {"serve-" + group, "serve-" + group + "-1"})
+      EXPECT_THAT(ranks, HasSubstr("\t" + pod + "\t" + ReadPod(cluster.Pod(pod)).plan->node + "\t"));
+  }
+  std::set<std::string> owners;
+  for (const Json& owner : (*file)["metadata"]["ownerReferences"])
+    owners.insert(kube::StringAt(owner, {"uid"}));
+  EXPECT_EQ(owners,
+            (std::set<std::string>{GangNamed(cluster, "serve/0")->uid, GangNamed(cluster, "serve/1")->uid}))
+      << "it stays as long as one of them does";
 }
 
 TEST_F(Groups, EndWhenTheyAreScaledAwayOrTheirOwnerIsDeleted) {
@@ -283,6 +313,30 @@ TEST_F(Ray, NeverTakesTheFileOfALivingGangOfAnotherKindAndTakesItWhenThatHasEnde
   EXPECT_TRUE(extender.Until([&] { return ReadPod(cluster.Pod("job-worker-0")).plan.has_value(); },
                              std::chrono::minutes(10)));
   EXPECT_THAT(Ranks(), HasSubstr("job-worker-1"));
+}
+
+// The RayJob's cluster is of the same kind, but goes by another name than its file.
+TEST_F(Ray, NeverTakesTheFileOfARayJobForAClusterThatHasTheRayJobsName) {
+  RunningExtender extender(cluster);
+  PutWorker("w-aa");
+  PutWorker("w-zz");
+  ASSERT_TRUE(extender.Until([&] {
+    cluster.BindReleased();
+    return Running(cluster, "ray-x7z");
+  }));
+  const std::string before = Ranks();
+  Json other = *cluster.server.Find(rays_, {"train", "ray-x7z"});
+  other["metadata"] = {{"namespace", "train"}, {"name", "job"}};
+  const std::string uid = kube::Uid(cluster.server.Put(rays_, other));
+  for (const char* name : {"v-aa", "v-zz"}) {
+    PutPod(cluster, name, {{"ray.io/cluster", "job"}, {"ray.io/group", "w"}},
+           Controller("ray.io/v1", "RayCluster", "job", uid));
+  }
+  ASSERT_TRUE(extender.Until([&] {
+    const auto gang = GangNamed(cluster, "job");
+    return gang && gang->status.reason == "NoRankFile";
+  }));
+  EXPECT_EQ(Ranks(), before);
 }
 
 class LonePods : public testing::Test {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/unit/extender/pod_words.h"
 
 namespace heddle::extender {
@@ -12,6 +14,9 @@ using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
 using test::Share;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 struct Scene {
   crds::Gang gang;
@@ -37,6 +42,23 @@ Scene Of(int pods, const std::string& name_ending = "") {
   scene.gang.spec = scene.members.spec;
   scene.gang.status.placement = crds::ToColumns(rows, 1);
   return scene;
+}
+
+// Two pods of a LeaderWorkerSet's group.
+Scene OfGroup(const std::string& index) {
+  Scene scene = Of(2, "-of-" + index);
+  scene.members.rank_file = "serve-heddle-ranks";
+  scene.gang.name = "serve-" + index;
+  scene.gang.uid = "uid-of-" + index;
+  scene.gang.spec.owner.kind = lws::kKind;
+  scene.gang.spec.group = "LeaderWorkerSet/serve/" + index;
+  return scene;
+}
+
+std::set<std::string> KeysOf(const Json& file) {
+  std::set<std::string> names;
+  for (const auto& [name, text] : file["data"].items()) names.insert(name);
+  return names;
 }
 
 TEST(RankFile, SaysWhoHasWhichRankInTheOrderOfRanks) {
@@ -65,8 +87,38 @@ TEST(RankFile, GoesWithItsGang) {
   const auto file = RankFile(scene.gang, scene.members);
   ASSERT_TRUE(file);
   EXPECT_EQ((*file)["metadata"]["ownerReferences"][0]["uid"], "gang-uid");
-  EXPECT_EQ(RankFileOwner(*file), scene.gang.name);
-  EXPECT_EQ(RankFileOwner(kube::NewObject(kube::kConfigMaps, {"train", "job-heddle-ranks"})), "");
+  EXPECT_THAT(RankFileOwners(*file), ElementsAre(scene.gang.name));
+  EXPECT_THAT(RankFileOwners(kube::NewObject(kube::kConfigMaps, {"train", "job-heddle-ranks"})), IsEmpty());
+}
+
+TEST(RankFile, OfAGroupHasKeysOfItsOwnBesideThoseOfTheOtherGroups) {
+  Scene zero = OfGroup("0"), one = OfGroup("1");
+  const auto first = RankFile(zero.gang, zero.members);
+  ASSERT_TRUE(first) << first.error().message;
+  const auto both = RankFile(one.gang, one.members, &*first);
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ(KeysOf(*both), (std::set<std::string>{"hostfile-0", "hostfile-1", "ranks-0.tsv", "ranks-1.tsv"}));
+  for (const char* key : {"ranks-0.tsv", "hostfile-0"})
+    EXPECT_EQ(kube::StringAt(*both, {"data", key}), kube::StringAt(*first, {"data", key})) << key;
+  EXPECT_THAT(kube::StringAt(*both, {"data", "ranks-1.tsv"}), HasSubstr("0\tw0-of-1\t"));
+  EXPECT_THAT(RankFileOwners(*both), ElementsAre("serve-0", "serve-1")) << "it goes with the last of them";
+
+  zero.gang.uid = "another-attempt";
+  const auto again = RankFile(zero.gang, zero.members, &*both);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ((*again)["data"], (*both)["data"]);
+  EXPECT_THAT(RankFileOwners(*again), ElementsAre("serve-0", "serve-1"));
+  EXPECT_EQ((*again)["metadata"]["ownerReferences"][0]["uid"], "another-attempt");
+}
+
+// As it was when the groups wrote over each other.
+TEST(RankFile, OfAGroupDropsKeysThatNameNoGroup) {
+  const Scene scene = OfGroup("0");
+  Json there = kube::NewObject(kube::kConfigMaps, {"train", "serve-heddle-ranks"});
+  there["data"] = {{"ranks.tsv", "of whom?"}, {"hostfile", "of whom?"}};
+  const auto file = RankFile(scene.gang, scene.members, &there);
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(KeysOf(*file), (std::set<std::string>{"hostfile-0", "ranks-0.tsv"}));
 }
 
 TEST(RankFile, ThatFitsNoConfigMapIsAnError) {
@@ -74,7 +126,17 @@ TEST(RankFile, ThatFitsNoConfigMapIsAnError) {
   const auto file = RankFile(scene.gang, scene.members);
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code, base::Code::kTooLarge);
-  EXPECT_THAT(file.error().message, testing::HasSubstr("4000 pods"));
+  EXPECT_THAT(file.error().message, HasSubstr("4000 pods"));
+}
+
+TEST(RankFile, ThatFitsNoConfigMapTogetherWithThoseOfTheOtherGroupsIsAnError) {
+  const Scene scene = OfGroup("0");
+  Json there = kube::NewObject(kube::kConfigMaps, {"train", "serve-heddle-ranks"});
+  there["data"]["ranks-1.tsv"] = std::string(1'000'000, 'n');
+  const auto file = RankFile(scene.gang, scene.members, &there);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, base::Code::kTooLarge);
+  EXPECT_THAT(file.error().message, HasSubstr("2 pods and of the other groups"));
 }
 
 TEST(RankFile, HasANameThatAnObjectMayHave) {
