@@ -10,6 +10,7 @@
 
 #include "cli/node_selection.h"
 #include "cli/quality_view.h"
+#include "crds/gang_gate.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"
 #include "kube/completed_indexes.h"
@@ -23,6 +24,7 @@ namespace keys = crds::keys;
 using base::Code;
 
 constexpr const char* kIndexLabel = "batch.kubernetes.io/job-completion-index";
+constexpr std::string_view kJobSetUid = "jobset.sigs.k8s.io/jobset-uid";
 constexpr std::size_t kNamed = 5;
 
 std::string AnnotationOf(const Json& job, std::string_view key) {
@@ -332,6 +334,29 @@ std::string NotMade(const ExplainReading& reading, int wanted) {
   return missing.empty() ? "" : fmt::format("no pod yet of index {}", NamesOf(missing));
 }
 
+// Gangs of which live pods are past the gate. A Gang counts ranks that are done as released, too, and those of a Job or
+// JobSet are done also where all pods are made anew. So its count decides only where pods could not be read, and of
+// groups, which are not told by their owner's UID.
+std::set<kube::ObjectKey> FindBegun(const ExplainReading& reading, const std::vector<crds::Gang>& gangs) {
+  std::set<std::string> owners;
+  for (const Json& pod : reading.pods) {
+    const bool let_go = kube::Annotation(pod, keys::kGangUid).has_value() && !crds::HasGangGate(pod);
+    if (!let_go || !IsLive(pod) || kube::DeletionTimestamp(pod)) continue;
+    if (const auto controller = kube::ControllerOwner(pod)) owners.insert(controller->uid);
+    if (const auto set = kube::Label(pod, kJobSetUid)) owners.insert(*set);
+  }
+  std::set<kube::ObjectKey> begun;
+  for (const crds::Gang& gang : gangs) {
+    const std::string& owner = gang.spec.owner.uid;
+    // A Job's own pods are read whoever may not read all.
+    const bool read = reading.all_pods || (reading.kind == "Job" && owner == kube::Uid(reading.owner));
+    const bool known = read && gang.spec.group.empty();
+    if (known ? owners.contains(owner) : gang.status.progress.released > 0)
+      begun.insert({gang.ns, gang.name});
+  }
+  return begun;
+}
+
 void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
   const crds::Gang& gang = *explanation.gang;
   const auto grounds = GroundsWithout(reading, gang);
@@ -340,7 +365,8 @@ void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
     if (auto one = crds::GangFromJson(object)) gangs.push_back(*std::move(one));
   }
   explanation.waiting =
-      WhyWaiting(gang, grounds ? grounds->gangs : gangs, grounds ? grounds->holders : std::vector<Holder>{});
+      WhyWaiting(gang, grounds ? grounds->gangs : gangs, grounds ? grounds->holders : std::vector<Holder>{},
+                 FindBegun(reading, gangs));
   if (!explanation.waiting) return;
   const auto* collected = crds::FindCondition(gang.status.conditions, crds::kCollected);
   if (reading.kind == "Job" && collected != nullptr && collected->status == crds::ConditionStatus::kFalse) {

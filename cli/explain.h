@@ -23,6 +23,7 @@ struct ExplainReading {
   std::vector<std::string> uids;  // of the owner, and of what it makes that makes the gang
   std::vector<Json> own_pods;     // of a Job all, by its label; else those that the gang's plan has named
   std::vector<Json> pods;         // of all namespaces we may see, with its own; for who holds which GPUs
+  bool all_pods = false;          // those are all that there are, and not only its own
   std::vector<Json> gangs;        // of all namespaces we may see
   std::vector<Json> nodes;        // where a gang lacks room; else empty
   FabricReading fabrics;

@@ -125,6 +125,7 @@ base::Status ReadPods(kube::Client& client, const std::optional<crds::Gang>& gan
   auto all = client.ListAll(kube::kPods, {}, stop);
   if (all) {
     reading.pods = std::move(all->items);
+    reading.all_pods = true;
   } else {
     reading.notes.push_back("Pods of other namespaces could not be read, so their GPUs count as free: " +
                             all.error().message);
@@ -256,6 +257,7 @@ base::Result<ExplainReading> ReadFilesFor(const ExplainTarget& target, const Exp
   for (const Json& pod : files.pods) {
     if (kube::Namespace(pod) == gang.ns && IsPlanned(pod, gang)) reading.own_pods.push_back(pod);
   }
+  reading.all_pods = !files.pods.empty();
   reading.pods = std::move(files.pods);
   // A gang that lost a rank's place does not have all that its plan says.
   const bool of_plan = reading.own_pods.empty() && gang.status.placement && !LacksRoom(gang);

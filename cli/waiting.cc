@@ -25,10 +25,12 @@ bool IsQueued(const crds::Gang& gang) {
   });
 }
 
-// As the extender plans: those that have begun, then priority, then arrival, then name.
-auto QueueOrder(const crds::Gang& gang) {
-  return std::tuple(gang.status.progress.released == 0, -gang.spec.priority,
-                    gang.created_at.value_or(base::WallTime::max()), gang.ns, gang.spec.owner.uid);
+// As the extender plans: those that have begun, then priority, then arrival, then name, which is its GangKey's.
+auto QueueOrder(const crds::Gang& gang, const std::set<kube::ObjectKey>& begun) {
+  const crds::GangSpec& spec = gang.spec;
+  return std::tuple(!begun.contains({gang.ns, gang.name}), -std::int64_t(spec.priority),
+                    gang.created_at.value_or(base::WallTime::max()), gang.ns,
+                    spec.group.empty() ? spec.owner.uid : spec.group + "@" + gang.ns, spec.attempt);
 }
 
 std::string TitleOf(const crds::Gang& gang) {
@@ -49,14 +51,15 @@ std::optional<base::WallTime> SinceWhen(const crds::Gang& gang) {
   return gang.created_at;
 }
 
-void FindPlaceInQueue(const crds::Gang& gang, const std::vector<crds::Gang>& gangs, Waiting& waiting) {
+void FindPlaceInQueue(const crds::Gang& gang, const std::vector<crds::Gang>& gangs,
+                      const std::set<kube::ObjectKey>& begun, Waiting& waiting) {
   if (!IsQueued(gang)) return;
   std::vector<const crds::Gang*> queue;
   for (const crds::Gang& one : gangs) {
     if (IsQueued(one)) queue.push_back(&one);
   }
   std::sort(queue.begin(), queue.end(),
-            [](const auto* a, const auto* b) { return QueueOrder(*a) < QueueOrder(*b); });
+            [&begun](const auto* a, const auto* b) { return QueueOrder(*a, begun) < QueueOrder(*b, begun); });
   waiting.queued = int(queue.size());
   for (const crds::Gang* one : queue) {
     ++waiting.position;
@@ -92,7 +95,8 @@ bool LacksRoom(const crds::Gang& gang) {
 }
 
 std::optional<Waiting> WhyWaiting(const crds::Gang& gang, const std::vector<crds::Gang>& gangs,
-                                  const std::vector<Holder>& holders) {
+                                  const std::vector<Holder>& holders,
+                                  const std::set<kube::ObjectKey>& begun) {
   const bool runs = crds::IsTrue(gang.status.conditions, crds::kRunning);
   if ((runs && gang.status.reason.empty()) || gang.status.observed) return std::nullopt;
   Waiting waiting{.state = crds::Summarise(gang.spec, gang.status), .since = SinceWhen(gang)};
@@ -108,7 +112,7 @@ std::optional<Waiting> WhyWaiting(const crds::Gang& gang, const std::vector<crds
     }
   }
   waiting.missing = gang.status.missing;
-  FindPlaceInQueue(gang, gangs, waiting);
+  FindPlaceInQueue(gang, gangs, begun, waiting);
   if (!LacksRoom(gang)) return waiting;
   for (const Holder& holder : holders) {
     Waiting::Holder line{holder.name, 0, std::nullopt};

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cli/ground.h"
 #include "cli/table.h"
 #include "crds/gang.h"
+#include "kube/object.h"
 
 namespace heddle::cli {
 
@@ -30,9 +32,10 @@ struct Waiting {
 };
 
 // A gang whose pods are all bound and of which nothing is said waits for nothing: no answer. `gangs` are all of the
-// cluster that may be seen, `holders` who stands on GPUs, without this gang.
+// cluster that may be seen, `holders` who stands on GPUs, without this gang, `begun` those Gangs of which pods are past
+// the gate.
 std::optional<Waiting> WhyWaiting(const crds::Gang& gang, const std::vector<crds::Gang>& gangs,
-                                  const std::vector<Holder>& holders);
+                                  const std::vector<Holder>& holders, const std::set<kube::ObjectKey>& begun);
 
 // Whether the gang is refused for room that others have, or for a rank that lost its own.
 bool LacksRoom(const crds::Gang& gang);
