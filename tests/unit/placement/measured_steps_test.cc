@@ -41,8 +41,8 @@ double StepMicros(const topology::Fabric& fabric, std::string_view gpu, const Pa
 
 // Llama 3 405B on H100 (arXiv 2407.21783, table 4: TFLOP/s per GPU, 16 M tokens a step), interleaved and without
 // recompute (section 3.3.2). The rate of the H100 is fitted to the first row. The third counts attention's
-// operations; keys and values have 8 heads of 128, which the hints cannot say, so CP's traffic is counted sixteen
-// times too high.
+// operations; keys and values have 8 heads of 128, and hints that leave out heads and kvheads stand for 16 (one in eight),
+// so CP's traffic is counted as twice what it is.
 TEST(MeasuredSteps, OfLlama3OnUpTo16384Gpus) {
   constexpr const char* kEight =
       "su:64 node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:roce machine:h100";
