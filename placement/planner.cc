@@ -73,9 +73,7 @@ Decision Decide(ClusterState& state, const GangRequest& request, const std::vect
   if (std::string why = WhyBadRequest(state.fabric(), request); !why.empty()) {
     return Refusal{RefusalReason::kBadRequest, std::move(why), {}};
   }
-  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
-                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
-  const int spares = bound ? 0 : request.spares;
+  const int spares = SparesLeftBy(request);
   Search search;
   {
     const SparesHeld held(state, spares);

@@ -23,8 +23,8 @@ class Trials {
         require_(EffectiveRequirements(request)),
         classes_(ClassesOf(request, require_)) {}
 
-  // Where the gang would go once these have ended; nothing where it has no place then.
-  std::optional<std::vector<PodPlacement>> PlaceAfter(const std::vector<int>& ended) {
+  // What the gang needs free once these have ended; nothing where it has no place then.
+  std::optional<std::set<topology::NodeId>> NodesAfter(const std::vector<int>& ended) {
     ++count_;
     const ClusterState::Savepoint before = state_.Mark();
     for (const int v : ended) {
@@ -32,18 +32,20 @@ class Trials {
         state_.Free(hold.node, hold.gpus, hold.resources);
       }
     }
-    std::optional<std::vector<PodPlacement>> place;
-    {
-      const SparesHeld held(state_, request_.spares);
-      place = Place();
-    }
+    std::optional<std::set<topology::NodeId>> nodes;
+    if (const auto place = PlaceBesideSpares()) nodes = NodesNeeded(state_, request_, *place);
     state_.Rollback(before);
-    return place;
+    return nodes;
   }
-  bool Fits(const std::vector<int>& ended) { return PlaceAfter(ended).has_value(); }
+  bool Fits(const std::vector<int>& ended) { return NodesAfter(ended).has_value(); }
   int count() const { return count_; }
 
  private:
+  std::optional<std::vector<PodPlacement>> PlaceBesideSpares() {
+    const SparesHeld held(state_, SparesLeftBy(request_));
+    return Place();
+  }
+
   // Counting refuses most trials; what it does not refuse may still fail at a leaf or a spine.
   std::optional<std::vector<PodPlacement>> Place() {
     if (classes_.uniform && state_.dense().nested()) {
@@ -93,11 +95,9 @@ std::vector<int> ShortestRun(Trials& trials, const std::vector<int>& order) {
   return {order.begin(), order.begin() + std::ptrdiff_t(works)};
 }
 
-// Those among them whose GPUs, or whose CPU and memory, a place on these nodes needs.
+// Those among them whose GPUs, or whose CPU and memory, a place that needs these nodes waits for.
 std::vector<int> Touched(const std::vector<Victim>& victims, const std::vector<int>& ended,
-                         const std::vector<PodPlacement>& place) {
-  std::set<topology::NodeId> nodes;
-  for (const PodPlacement& pod : place) nodes.insert(pod.node);
+                         const std::set<topology::NodeId>& nodes) {
   std::vector<int> touched;
   for (const int v : ended) {
     const auto& holds = victims[std::size_t(v)].holds;
@@ -109,18 +109,18 @@ std::vector<int> Touched(const std::vector<Victim>& victims, const std::vector<i
   return touched;
 }
 
-// Spares whoever is not needed, the dearest first: at once those who do not stand where the gang would go,
-// then one by one.
+// Spares whoever is not needed, the dearest first: at once those who stand on no node that the gang needs, then one by
+// one.
 void Spare(Trials& trials, const std::vector<Victim>& victims, std::vector<int>& ended) {
-  if (const auto place = trials.PlaceAfter(ended)) ended = Touched(victims, ended, *place);
+  if (const auto nodes = trials.NodesAfter(ended)) ended = Touched(victims, ended, *nodes);
   int budget = kMostTrials;
   for (std::size_t i = ended.size(); i > 0 && ended.size() > 1 && budget > 0; --i, --budget) {
     std::vector<int> fewer = ended;
     fewer.erase(fewer.begin() + std::ptrdiff_t(i - 1));
-    const auto place = trials.PlaceAfter(fewer);
-    if (!place) continue;
+    const auto nodes = trials.NodesAfter(fewer);
+    if (!nodes) continue;
     // Whoever comes later in the order was needed beside more of them, and is needed now.
-    ended = Touched(victims, fewer, *place);
+    ended = Touched(victims, fewer, *nodes);
     i = std::min(i, ended.size() + 1);
   }
 }

@@ -1,10 +1,16 @@
 #include "placement/spares.h"
 
-#include <vector>
+#include <algorithm>
 
 #include "placement/dense.h"
 
 namespace heddle::placement {
+
+int SparesLeftBy(const GangRequest& request) {
+  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
+                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
+  return bound ? 0 : request.spares;
+}
 
 std::vector<topology::NodeId> SparesOf(const ClusterState& state, const topology::NvlinkDomain& domain,
                                        int spares) {
@@ -16,6 +22,24 @@ std::vector<topology::NodeId> SparesOf(const ClusterState& state, const topology
   }
   if (kept.size() > std::size_t(spares)) kept.erase(kept.begin(), kept.end() - spares);
   return kept;
+}
+
+std::set<topology::NodeId> NodesNeeded(const ClusterState& state, const GangRequest& request,
+                                       const std::vector<PodPlacement>& place) {
+  std::set<topology::NodeId> nodes;
+  std::set<topology::DomainId> domains;
+  for (const PodPlacement& pod : place) {
+    if (pod.node == topology::kNone) continue;
+    nodes.insert(pod.node);
+    const topology::DomainId domain = state.fabric().nodes[std::size_t(pod.node)].domain;
+    if (pod.gpus != 0 && domain != topology::kNone) domains.insert(domain);
+  }
+  const int spares = SparesLeftBy(request);
+  for (const topology::DomainId domain : domains) {
+    for (const topology::NodeId node : SparesOf(state, state.fabric().domains[std::size_t(domain)], spares))
+      nodes.insert(node);
+  }
+  return nodes;
 }
 
 SparesHeld::SparesHeld(ClusterState& state, int spares) : state_(state), mark_(state.Mark()) {

@@ -17,8 +17,9 @@ using ::testing::IsEmpty;
 // Gangs on a cluster of four servers to a unit; each takes whole servers.
 class Stage {
  public:
-  explicit Stage(int units)
-      : fabric_(FabricOf{.units = units, .nodes = 4}.Build()), nodes_(AllFree(fabric_)) {}
+  explicit Stage(int units, int racks = 0)  // in each unit; 0 = each server is alone
+      : fabric_(FabricOf{.units = units, .nodes = 4, .racks_per_unit = racks}.Build()),
+        nodes_(AllFree(fabric_)) {}
 
   void Holds(double cost, const std::vector<int>& nodes, std::uint32_t gpus = 0xFF) {
     Victim victim{{}, cost};
@@ -102,30 +103,50 @@ TEST(ChooseVictims, SaysWhenNobodysEndWouldDo) {
   EXPECT_FALSE(stage.Choose(InOneUnit(5)).possible);
 }
 
+// Who holds half a server here and there, drawn.
+void FillHalves(Stage& stage, base::Random& random) {
+  for (int node = 0; node < 12; ++node) {
+    for (const std::uint32_t half : {0x0Fu, 0xF0u}) {
+      if (random.Below(10) < 6) stage.Holds(double(1 + random.Below(20)), {node}, half);
+    }
+  }
+}
+
+void ExpectNobodyToSpareAndNoCheaperSingle(const Stage& stage, const GangRequest& request) {
+  const VictimChoice choice = stage.Choose(request);
+  ASSERT_TRUE(choice.possible) << "an empty unit holds any of these";
+  EXPECT_TRUE(stage.Fits(request, choice.victims));
+  for (const int spared : choice.victims) {
+    std::vector<int> fewer = choice.victims;
+    std::erase(fewer, spared);
+    EXPECT_FALSE(stage.Fits(request, fewer)) << spared << " could be spared";
+  }
+  for (std::size_t v = 0; v < stage.victims.size(); ++v) {
+    if (stage.victims[v].cost >= choice.cost) continue;
+    EXPECT_FALSE(stage.Fits(request, {int(v)})) << v << " alone is cheaper";
+  }
+  EXPECT_EQ(choice, stage.Choose(request));
+}
+
 TEST(ChooseVictims, OnRandomClustersLeavesNobodyWhoCouldBeSparedAndFindsTheCheapestSingle) {
   for (const std::uint64_t seed : test::Seeds(200)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     Stage stage(3);
-    for (int node = 0; node < 12; ++node) {
-      for (const std::uint32_t half : {0x0Fu, 0xF0u}) {
-        if (random.Below(10) < 6) stage.Holds(double(1 + random.Below(20)), {node}, half);
-      }
-    }
-    const GangRequest request = InOneUnit(1 + int(random.Below(4)));
-    const VictimChoice choice = stage.Choose(request);
-    ASSERT_TRUE(choice.possible) << "an empty unit holds any of these";
-    EXPECT_TRUE(stage.Fits(request, choice.victims));
-    for (const int spared : choice.victims) {
-      std::vector<int> fewer = choice.victims;
-      std::erase(fewer, spared);
-      EXPECT_FALSE(stage.Fits(request, fewer)) << spared << " could be spared";
-    }
-    for (std::size_t v = 0; v < stage.victims.size(); ++v) {
-      if (stage.victims[v].cost >= choice.cost) continue;
-      EXPECT_FALSE(stage.Fits(request, {int(v)})) << v << " alone is cheaper";
-    }
-    EXPECT_EQ(choice, stage.Choose(request));
+    FillHalves(stage, random);
+    ExpectNobodyToSpareAndNoCheaperSingle(stage, InOneUnit(1 + int(random.Below(4))));
+  }
+}
+
+TEST(ChooseVictims, OnRandomRacksMakesTheSparesFreeThatTheGangLeaves) {
+  for (const std::uint64_t seed : test::Seeds(200)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    Stage stage(3, 1);
+    FillHalves(stage, random);
+    GangRequest request = InOneUnit(1 + int(random.Below(2)));
+    request.spares = 1 + int(random.Below(2));
+    ExpectNobodyToSpareAndNoCheaperSingle(stage, request);
   }
 }
 

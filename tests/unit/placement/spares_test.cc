@@ -1,8 +1,11 @@
+#include "placement/spares.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "placement/planner.h"
+#include "placement/preemption.h"
 #include "tests/unit/placement/fabrics.h"
 #include "topology/synthetic.h"
 
@@ -42,7 +45,8 @@ TEST(Spares, RefuseWhatWouldEatThem) {
   const Decision decision = PlanGang(state, Trays(17, 2));
   const auto* refusal = std::get_if<Refusal>(&decision);
   ASSERT_NE(refusal, nullptr);
-  EXPECT_THAT(refusal->sentence, testing::HasSubstr("2 free nodes of each NVLink domain over several nodes are kept as spares"));
+  EXPECT_THAT(refusal->sentence,
+              testing::HasSubstr("2 free nodes of each NVLink domain over several nodes are kept as spares"));
   EXPECT_TRUE(std::holds_alternative<Plan>(PlanGang(state, Trays(17, 1))));
 }
 
@@ -75,6 +79,52 @@ TEST(Spares, AreThereForRepair) {
   }
   EXPECT_EQ(used.size(), 16u);
   EXPECT_NE(moved->pods[3].node, plan->pods[3].node);
+}
+
+// Somebody who holds whole trays of Racks, which are taken from then on.
+Victim Holds(ClusterState& state, const std::vector<topology::NodeId>& trays) {
+  Victim victim{{}, 1};
+  for (const topology::NodeId tray : trays) {
+    state.Take(tray, 0xf, {});
+    victim.holds.push_back({tray, 0xf, {}});
+  }
+  return victim;
+}
+
+// Sixteen trays are for the gang whoever ends, and yet it has no place before the last two are free.
+TEST(Spares, AreMadeFreeByTheEndOfWhomeverStandsOnThem) {
+  ClusterState state = Racks(1);
+  const std::vector<Victim> victims{Holds(state, {17}), Holds(state, {16})};
+  const VictimChoice choice = ChooseVictims(state, Trays(16, 2), victims);
+  EXPECT_TRUE(choice.possible);
+  EXPECT_EQ(choice.victims, (std::vector<int>{0, 1}));
+  EXPECT_EQ(ChooseVictims(state, Trays(15, 2), victims).victims.size(), 1u);
+  EXPECT_EQ(ChooseVictims(state, Trays(15, 0), victims).victims.size(), 0u);
+}
+
+// A plan that is made around pods that run uses spares, so who makes room for it has to know that it will.
+TEST(Spares, AreThereForAGangWithBoundPodsThatRoomIsMadeFor) {
+  ClusterState state = Racks(1);
+  GangRequest request = Trays(18, 2);
+  request.pods[0].fixed_node = 0;
+  request.pods[0].fixed_gpus = 0xf;
+  state.Take(0, 0xf, {});
+  const std::vector<Victim> victims{Holds(state, {5})};
+  const VictimChoice choice = ChooseVictims(state, request, victims);
+  EXPECT_TRUE(choice.possible);
+  EXPECT_EQ(choice.victims, std::vector<int>{0});
+  state.Free(5, 0xf, {});
+  EXPECT_TRUE(std::holds_alternative<Plan>(PlanGang(state, request)));
+}
+
+TEST(Spares, AreNeededFreeInTheRacksThatAPlaceUses) {
+  ClusterState state = Racks(2);
+  const std::vector<PodPlacement> place{{0, 0xf}, {2, 0xf}};
+  EXPECT_EQ(NodesNeeded(state, Trays(2, 2), place), (std::set<topology::NodeId>{0, 2, 16, 17}));
+  EXPECT_EQ(NodesNeeded(state, Trays(2, 0), place), (std::set<topology::NodeId>{0, 2}));
+  GangRequest repaired = Trays(2, 2);
+  repaired.pods[0].fixed_node = 0;
+  EXPECT_EQ(NodesNeeded(state, repaired, place), (std::set<topology::NodeId>{0, 2}));
 }
 
 }  // namespace
