@@ -175,7 +175,7 @@ class GangController {
   void PublishKept(KeptNodes kept);
 
   // In gang_preemption.cc. Adds what it does to the sentence of the refusal.
-  base::Status MakeRoom(const Look& look, QueuePass& pass, std::string& sentence,
+  base::Status MakeRoom(const Look& look, Spares spares, QueuePass& pass, std::string& sentence,
                         const std::stop_token& stop);
   base::Result<std::vector<Holding>> Holdings(const Look& look, const std::stop_token& stop);
   base::Result<Holding> HoldingOf(const Look& look, const std::shared_ptr<const crds::Gang>& gang,

@@ -169,7 +169,7 @@ base::Result<std::vector<GangController::Holding>> GangController::Holdings(cons
 }
 
 // For one gang at a time: the first in the queue that something helps.
-base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::string& sentence,
+base::Status GangController::MakeRoom(const Look& look, Spares spares, QueuePass& pass, std::string& sentence,
                                       const std::stop_token& stop) {
   RoomChoice choice;
   std::vector<Holding> holdings;
@@ -178,12 +178,12 @@ base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::st
     std::vector<Holder> holders;
     holders.reserve(holdings.size());
     for (const Holding& one : holdings) holders.push_back(one.holder);
-    choice = ChooseRoom(*look.snapshot, look.members, pass.kept, holders, clock_.WallNow());
+    choice = ChooseRoom(*look.snapshot, look.members, pass.kept, spares, holders, clock_.WallNow());
     // What has come free since may be theirs who are ahead, so it saves nobody from being stopped; but it may be part
     // of what others were made to leave, and then nobody else is.
     const std::set<std::string> closed = pass.Closed();
     if (choice.kind == RoomChoice::Kind::kVictims && closed.size() > pass.kept.size()) {
-      choice = ChooseRoom(*look.snapshot, look.members, closed, holders, clock_.WallNow());
+      choice = ChooseRoom(*look.snapshot, look.members, closed, spares, holders, clock_.WallNow());
     }
     if (!choice.sentence.empty()) {
       sentence += "; " + choice.sentence;
@@ -194,7 +194,8 @@ base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::st
   for (const std::string& node : choice.nodes) pass.emptied[node] = look.members.spec.priority;
   pass.keeps.insert(choice.nodes.begin(), choice.nodes.end());
   // To find them costs several plannings, so not for nobody.
-  if (choice.nodes.empty() && pass.others_behind) pass.keeps = NodesToKeep(*look.snapshot, look.members);
+  if (choice.nodes.empty() && pass.others_behind)
+    pass.keeps = NodesToKeep(*look.snapshot, look.members, spares);
   if (choice.kind != RoomChoice::Kind::kVictims) return {};
   // Before the first of them goes: what comes free is not for the pods that are made in their place.
   PublishKept(pass.emptied);

@@ -253,14 +253,15 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
       if (priority == look.members.spec.priority) pass.emptied.emplace(node, priority);
     }
     // Those behind pass it by as little as if nothing had come free; nobody is stopped for room that is there.
-    if (left.count() <= 0 && pass.others_behind) pass.keeps = NodesToKeep(*look.snapshot, look.members);
+    if (left.count() <= 0 && pass.others_behind)
+      pass.keeps = NodesToKeep(*look.snapshot, look.members, spares);
     return {};
   }
   bool news = false;  // whom it makes leave, or awaits: for one gang at a time
   if (blocked && left.count() <= 0) {
     const std::size_t before = sentence.size();
     const bool others = pass.making_room;
-    TRY(MakeRoom(look, pass, sentence, stop));
+    TRY(MakeRoom(look, spares, pass, sentence, stop));
     const bool ours = !others && pass.making_room;
     news = ours && look.gang->status.message.find(sentence.substr(before)) == std::string::npos;
   } else if (blocked) {

@@ -56,14 +56,14 @@ class RequestBuilder {
     return refusal;
   }
 
-  placement::GangRequest Build() {
+  placement::GangRequest Build(Spares spares) {
     const crds::GangSpec& spec = members_.spec;
     const placement::Remainder left = LeftOf(members_);
     request_.parallelism = left.parallelism;
     request_.model = spec.model;
     request_.require = spec.require;
     request_.prefer = spec.prefer;
-    request_.spares = snapshot_.spares;
+    request_.spares = spares == Spares::kUse ? 0 : snapshot_.spares;
     for (const std::int32_t pod : left.pods) {
       const auto& rank = members_.ranks[std::size_t(pod)];
       const auto barred = barred_.find(pod);
@@ -231,8 +231,8 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
 }  // namespace
 
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-                                 const std::set<std::string>& kept) {
-  return RequestBuilder(snapshot, view, members, kept).Build();
+                                 const std::set<std::string>& kept, Spares spares) {
+  return RequestBuilder(snapshot, view, members, kept).Build(spares);
 }
 
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
@@ -247,8 +247,7 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
     RequestBuilder builder(snapshot, view, members, kept);
-    placement::GangRequest request = builder.Build();
-    if (spares == Spares::kUse) request.spares = 0;
+    const placement::GangRequest request = builder.Build(spares);
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
       Keep(best, known, ToRows(view, std::move(*plan), left.pods, all), view.fabric->gpu_count());
@@ -279,7 +278,7 @@ std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& sn
     placed.push_back({id, gpus});
   }
   if (fabric == nullptr) return std::string("it has no pods");
-  const placement::GangRequest request = RequestBuilder(snapshot, *fabric, members, {}).Build();
+  const placement::GangRequest request = RequestOf(snapshot, *fabric, members, {}, Spares::kLeave);
   return placement::Evaluate(fabric->state, request, placed);
 }
 
@@ -295,9 +294,8 @@ class Standing {
         current_(current),
         left_(LeftOf(members).pods),
         builder_(snapshot, view, members, kept, barred),
-        request_(builder_.Build()),
+        request_(builder_.Build(Spares::kUse)),  // that is what they are for, also where every rank is lost
         state_(view.state) {
-    request_.spares = 0;  // this is what they are for, also where every rank is lost
     state_.SetLoads(view.LoadsWithout(members.key.owner_uid));  // its own is no other gang's
     for (const std::int32_t rank : left_) {
       const crds::PlacedPod& row = current[std::size_t(rank)];
@@ -415,8 +413,7 @@ std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMe
 
 std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members, Spares spares) {
   for (const FabricView& view : snapshot.fabrics) {
-    placement::GangRequest request = RequestBuilder(snapshot, view, members, {}).Build();
-    if (spares == Spares::kUse) request.spares = 0;
+    const placement::GangRequest request = RequestOf(snapshot, view, members, {}, spares);
     for (const topology::UnitId unit : UnitsByRoom(view)) {
       placement::ClusterState state = Emptied(snapshot, view, unit);
       const placement::Decision decision = placement::PlanGang(state, request);

@@ -20,18 +20,21 @@ struct PlannedGang {
 };
 using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 
+// Of NVLink domains over several nodes: a gang that had its place before and lost all of it may use them, a new one
+// leaves them. Nodes are kept for a gang, and others made to leave for it, by the same as it is planned.
+enum class Spares : std::uint8_t { kLeave, kUse };
+
 // Plans a whole gang on each fabric and takes the best answer: a gang never spans two fabrics. Pods that are
 // already released or bound stay where they are. `kept` are nodes that wait for somebody ahead in the queue.
-// `spares` may be used by a gang that had its place before and lost all of it. Nothing is asked for ranks that are done
-// and have no live pod, as far as placement::RemainderOf can leave them out; where that leaves nobody, the plan is one
-// without a slot. Requires: every rank has a live pod or is done, and no own reservation is in the snapshot.
-enum class Spares : std::uint8_t { kLeave, kUse };
+// Nothing is asked for ranks that are done and have no live pod, as far as placement::RemainderOf can leave them out;
+// where that leaves nobody, the plan is one without a slot. Requires: every rank has a live pod or is done, and no own
+// reservation is in the snapshot.
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept, Spares spares = Spares::kLeave);
 
-// What one fabric is asked for, which has no pod for the ranks that PlanMembers leaves out; `kept` as above.
+// What one fabric is asked for, which has no pod for the ranks that PlanMembers leaves out; `kept`, `spares` as above.
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-                                 const std::set<std::string>& kept);
+                                 const std::set<std::string>& kept, Spares spares);
 
 // What somebody else's placement is worth: a row for each rank, with its GPU indexes. The sentence says why it
 // cannot be priced. The gang's own pods must not be in the snapshot.
@@ -58,7 +61,6 @@ std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMe
 // The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with
 // the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that
 // would do.
-std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members,
-                                  Spares spares = Spares::kLeave);
+std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members, Spares spares);
 
 }  // namespace heddle::extender

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "crds/gpu_indexes.h"
-#include "extender/planning.h"
 #include "placement/planner.h"
 #include "placement/preemption.h"
 
@@ -131,13 +130,13 @@ bool MayYield(const Holder& holder, int priority) {
 class RoomInFabric {
  public:
   RoomInFabric(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-               const std::set<std::string>& kept, const std::vector<Holder>& holders)
+               const std::set<std::string>& kept, Spares spares, const std::vector<Holder>& holders)
       : snapshot_(snapshot),
         view_(view),
         members_(members),
         holders_(holders),
         claims_(snapshot, view, holders),
-        request_(RequestOf(snapshot, view, members, kept)),
+        request_(RequestOf(snapshot, view, members, kept, spares)),
         state_(view.state) {
     for (std::size_t i = 0; i < holders.size(); ++i) {
       if (holders[i].leaving) FreeAll(state_, claims_.Of(i));
@@ -251,7 +250,7 @@ double LostGpuHours(const Snapshot& snapshot, const Holder& holder, base::WallTi
 }
 
 RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept,
-                      const std::vector<Holder>& holders, base::WallTime now) {
+                      Spares spares, const std::vector<Holder>& holders, base::WallTime now) {
   using Kind = RoomChoice::Kind;
   const int priority = members.spec.priority;
   // Most gangs wait behind their equals, and there is nothing to try: each fabric would be copied and planned again.
@@ -263,7 +262,7 @@ RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, cons
   std::vector<RoomInFabric> fabrics;
   fabrics.reserve(snapshot.fabrics.size());
   for (const FabricView& view : snapshot.fabrics) {
-    fabrics.emplace_back(snapshot, view, members, kept, holders);
+    fabrics.emplace_back(snapshot, view, members, kept, spares, holders);
     if (auto nodes = fabrics.back().Awaited()) {
       std::string sentence = AwaitedWords(snapshot, holders, *nodes);
       return {Kind::kAwaited, {}, *std::move(nodes), std::move(sentence)};
@@ -297,7 +296,7 @@ bool FitsAnew(const Snapshot& snapshot, const GangMembers& members) {
   return std::any_of(snapshot.fabrics.begin(), snapshot.fabrics.end(), [&](const FabricView& view) {
     placement::ClusterState state = view.state;
     FreeAll(state, Claims(snapshot, view, own).Of(0));
-    return NodesOfPlan(state, view, RequestOf(snapshot, view, remade, {})).has_value();
+    return NodesOfPlan(state, view, RequestOf(snapshot, view, remade, {}, Spares::kLeave)).has_value();
   });
 }
 

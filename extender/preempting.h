@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "extender/gang_members.h"
+#include "extender/planning.h"
 #include "extender/snapshot.h"
 
 namespace heddle::extender {
@@ -41,12 +42,12 @@ struct RoomChoice {
 };
 // Victims are of strictly lower priority than the gang, and can yield. Of all choices that make room: at a low cost in
 // GPU-minutes of lost work, then in GPUs (placement::ChooseVictims says how low). Nodes in `kept` wait for somebody
-// else.
+// else. `spares` is what the gang is planned with, before and after.
 RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept,
-                      const std::vector<Holder>& holders, base::WallTime now);
+                      Spares spares, const std::vector<Holder>& holders, base::WallTime now);
 
 // Whether the whole gang would find a place if all of it moved, with its ranks that are done, as some owners run them
-// again: its own claims are as good as free, and no pod is bound.
+// again: its own claims are as good as free, and no pod is bound. What comes back is a new gang, which leaves spares.
 bool FitsAnew(const Snapshot& snapshot, const GangMembers& members);
 
 // GPUs of all its claims, in every fabric.

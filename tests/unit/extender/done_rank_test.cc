@@ -120,8 +120,8 @@ TEST(DoneRank, OfAllThereIsAPlanWithoutASlotAlsoWhereNoNodeIsKnown) {
 TEST(DoneRank, IsNotWaitedForByKeepingANodeForIt) {
   Stage stage(Line(4));
   for (const std::string& node : NamesOf(stage)) stage.Bound("on-" + node, node, 8);
-  EXPECT_THAT(NodesToKeep(stage.Take(), FourOfWhich("0", {1, 2, 3})), SizeIs(3));
-  EXPECT_THAT(NodesToKeep(stage.Take(), FourOfWhich("", {0, 1, 2, 3})), SizeIs(4));
+  EXPECT_THAT(NodesToKeep(stage.Take(), FourOfWhich("0", {1, 2, 3}), Spares::kLeave), SizeIs(3));
+  EXPECT_THAT(NodesToKeep(stage.Take(), FourOfWhich("", {0, 1, 2, 3}), Spares::kLeave), SizeIs(4));
 }
 
 TEST(DoneRank, KeepsItsRowInARepairOfTheOthers) {

@@ -19,15 +19,18 @@ using Victims = std::vector<std::size_t>;
 const base::WallTime kNow{std::chrono::seconds(1'800'000'000)};
 constexpr std::chrono::hours kHour{1};
 
+constexpr const char* kFourTrays = "rack:1 tray:4 gpu:4 nic:4 rail:4 machine:gb200 nvl";
+constexpr std::uint32_t kTray = 0xF;
+
 // Four nodes of eight GPUs, and a gang of priority 100 that asks for whole ones.
 class Room {
  public:
-  explicit Room(int pods, const char* line = "su:1 node:4 gpu:8 nic:8 rail:8") {
+  explicit Room(int pods, const char* line = "su:1 node:4 gpu:8 nic:8 rail:8", int gpus = 8) {
     const auto parsed = topology::ParseSynthetic(line);
     for (const topology::Node& node : parsed->nodes) Add(node);
-    const std::string cut = "tp=8,dp=" + std::to_string(pods);
+    const std::string cut = "tp=" + std::to_string(gpus) + ",dp=" + std::to_string(pods);
     for (int i = 0; i < pods; ++i) {
-      kube::Json pod = test::GatedPod(i, cut);
+      kube::Json pod = test::GatedPod(i, cut, gpus);
       pod["spec"]["priority"] = 100;
       pods_.push_back(test::Share(std::move(pod)));
     }
@@ -88,13 +91,14 @@ class Room {
     }
     pods_ = std::move(left);
   }
+  void KeepSpares(int spares) { inputs_.spares = spares; }
   GangMembers Members() const { return ReadMembers({"train", "job-uid", 0}, &job_, ReadPods(pods_)); }
   Snapshot Taken() {
     test::Publish(topologies_, {}, inputs_);
     return TakeSnapshot(inputs_);
   }
-  RoomChoice Choose(const std::set<std::string>& kept = {}) {
-    return ChooseRoom(Taken(), Members(), kept, holders, kNow);
+  RoomChoice Choose(const std::set<std::string>& kept = {}, Spares spares = Spares::kLeave) {
+    return ChooseRoom(Taken(), Members(), kept, spares, holders, kNow);
   }
 
   std::vector<std::string> nodes;
@@ -287,6 +291,17 @@ TEST(ChooseRoom, FreesTheCpuOfItsVictims) {
   Room room(1, "su:1 node:1 gpu:8 nic:8 rail:8");
   room.Pod("hungry", 0, 8);
   EXPECT_EQ(room.Choose().victims, Victims{0});
+}
+
+TEST(ChooseRoom, CountsSparesAsRoomForAGangThatLostEveryRank) {
+  Room room(3, kFourTrays, 4);
+  room.KeepSpares(1);
+  room.Gang("high", {0}, 200, kTray);
+  room.Gang("low", {2}, 0, kTray);
+  EXPECT_EQ(room.Choose().kind, Kind::kNone) << "three trays would be free, of which a new gang leaves one";
+  const RoomChoice choice = room.Choose({}, Spares::kUse);
+  EXPECT_EQ(choice.victims, Victims{1});
+  EXPECT_EQ(choice.nodes, (std::set<std::string>{room.nodes[1], room.nodes[2], room.nodes[3]}));
 }
 
 TEST(LostGpuHours, CountWholeMinutesOnAllGpus) {

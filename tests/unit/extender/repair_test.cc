@@ -19,6 +19,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+constexpr const char* kOneRack = "rack:1 tray:6 gpu:4 nic:4 rail:4 machine:gb200 nvl";
 constexpr const char* kTwoRacks = "rack:2 tray:6 gpu:4 nic:4 rail:4 machine:gb200 nvl";
 
 // Gangs of whole trays of one rack.
@@ -128,6 +129,52 @@ TEST(Spares, AreThereForAGangThatLostEveryRank) {
   EXPECT_EQ(after.size(), 6u);
   EXPECT_EQ(RacksOf(after).size(), 1u);
   EXPECT_NE(RacksOf(after), RacksOf(before));
+}
+
+// A gang on five trays of a rack of six has left one spare, which breaks. Then it loses every rank, and before all are
+// there again a pod of no gang has one of its trays: it needs all that is left of the rack.
+void LoseEveryRank(Cluster& cluster) {
+  JobWords words = InOneRack(5);
+  words.priority = 100;
+  std::string uid;
+  {
+    RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 1);
+    uid = cluster.Submit(words);
+    ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  }
+  const std::set<std::string> own = NodesOf(cluster, "train");
+  for (const kube::Json& node : cluster.server.All(kube::kNodes)) {
+    if (!own.contains(kube::Name(node))) Lose(cluster, kube::Name(node));
+  }
+  for (int rank = 0; rank < 5; ++rank) {
+    const std::string name = "train-" + std::to_string(rank);
+    cluster.server.Remove(kube::kPods, {"train", name});
+    cluster.PutPod(words, uid, rank, name + "-again");
+  }
+  cluster.PutLonePod("notebook", *own.begin(), 4);
+}
+
+TEST(Spares, CountWhereRoomIsMadeForAGangThatLostEveryRank) {
+  Cluster cluster(kOneRack);
+  ASSERT_NO_FATAL_FAILURE(LoseEveryRank(cluster));
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 1);
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.GangOf("train")->status.message;
+  EXPECT_FALSE(cluster.server.Find(kube::kPods, {"other", "notebook"}));
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+TEST(Spares, CountAmongTheNodesThatAGangKeepsThatLostEveryRank) {
+  Cluster cluster(kOneRack);
+  ASSERT_NO_FATAL_FAILURE(LoseEveryRank(cluster));
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, false, 1);
+  ASSERT_TRUE(extender.Until([&] { return !cluster.GangOf("train")->status.placement; }));
+  cluster.Submit(InOneRack(1, "late"));
+  ASSERT_TRUE(extender.Until([&] {
+    const auto late = cluster.GangOf("late");
+    return late && late->status.message.find("kept for gangs ahead of it") != std::string::npos;
+  })) << cluster.Summary("late");
+  cluster.server.Remove(kube::kPods, {"other", "notebook"});
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.GangOf("train")->status.message;
 }
 
 TEST(RunningGang, SaysThatAGpuOrARailOfItsIsBrokenAndStaysWhereItIs) {
