@@ -12,6 +12,7 @@
 #include "extender/node_constraints.h"
 #include "placement/fabric_choice.h"
 #include "placement/remainder.h"
+#include "placement/spares.h"
 
 namespace heddle::extender {
 namespace {
@@ -235,6 +236,14 @@ placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& vie
   return RequestBuilder(snapshot, view, members, kept).Build(spares);
 }
 
+std::set<std::string> NodesNeeded(const FabricView& view, const placement::ClusterState& state,
+                                  const placement::GangRequest& request, const placement::Plan& plan) {
+  std::set<std::string> names;
+  for (const NodeId node : placement::NodesNeeded(state, request, plan.pods))
+    names.insert(view.fabric->nodes[std::size_t(node)].node.name);
+  return names;
+}
+
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept, Spares spares) {
   std::optional<PlanAnswer> best;
@@ -418,10 +427,7 @@ std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& m
       placement::ClusterState state = Emptied(snapshot, view, unit);
       const placement::Decision decision = placement::PlanGang(state, request);
       const auto* plan = std::get_if<placement::Plan>(&decision);
-      if (plan == nullptr) continue;
-      std::set<std::string> nodes;
-      for (const auto& pod : plan->pods) nodes.insert(view.fabric->nodes[std::size_t(pod.node)].node.name);
-      return nodes;
+      if (plan != nullptr) return NodesNeeded(view, state, request, *plan);
     }
   }
   return {};

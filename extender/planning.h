@@ -36,6 +36,10 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
                                  const std::set<std::string>& kept, Spares spares);
 
+// The names of what a plan needs free: see placement::NodesNeeded.
+std::set<std::string> NodesNeeded(const FabricView& view, const placement::ClusterState& state,
+                                  const placement::GangRequest& request, const placement::Plan& plan);
+
 // What somebody else's placement is worth: a row for each rank, with its GPU indexes. The sentence says why it
 // cannot be priced. The gang's own pods must not be in the snapshot.
 std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& snapshot,
@@ -58,8 +62,8 @@ std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMe
                                           const std::vector<crds::PlacedPod>& current,
                                           const std::vector<int>& slow, const BarredNodes& barred = {});
 
-// The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with
-// the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that
+// The nodes that a gang at the head of the queue waits for: those that the plan needs which it would get if the unit
+// with the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that
 // would do.
 std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members, Spares spares);
 

@@ -85,14 +85,12 @@ void FreeAll(placement::ClusterState& state, const std::vector<Victim::Hold>& ho
   for (const Victim::Hold& hold : holds) state.Free(hold.node, hold.gpus, hold.resources);
 }
 
-std::optional<std::set<std::string>> NodesOfPlan(placement::ClusterState& state, const FabricView& view,
-                                                 const placement::GangRequest& request) {
+std::optional<std::set<std::string>> NodesForPlan(placement::ClusterState& state, const FabricView& view,
+                                                  const placement::GangRequest& request) {
   const placement::Decision decision = placement::PlanGang(state, request);
   const auto* plan = std::get_if<placement::Plan>(&decision);
   if (plan == nullptr) return std::nullopt;
-  std::set<std::string> nodes;
-  for (const auto& pod : plan->pods) nodes.insert(view.fabric->nodes[std::size_t(pod.node)].node.name);
-  return nodes;
+  return NodesNeeded(view, state, request, *plan);
 }
 
 std::string Listed(std::vector<std::string> names) {
@@ -143,8 +141,8 @@ class RoomInFabric {
     }
   }
 
-  // Where it would go when all that is leaving has left.
-  std::optional<std::set<std::string>> Awaited() { return NodesOfPlan(state_, view_, request_); }
+  // What it needs free to be placed when all that is leaving has left.
+  std::optional<std::set<std::string>> Awaited() { return NodesForPlan(state_, view_, request_); }
 
   // Whose end makes room then, and at what cost.
   std::optional<double> Choose(base::WallTime now, RoomChoice& choice) {
@@ -161,7 +159,7 @@ class RoomInFabric {
     const placement::VictimChoice found = placement::ChooseVictims(state_, request_, victims);
     if (!found.possible || found.victims.empty()) return std::nullopt;
     for (const int v : found.victims) FreeAll(state_, victims[std::size_t(v)].holds);
-    auto nodes = NodesOfPlan(state_, view_, request_);
+    auto nodes = NodesForPlan(state_, view_, request_);
     if (!nodes) return std::nullopt;
     choice = {RoomChoice::Kind::kVictims, {}, *std::move(nodes), ""};
     for (const int v : found.victims) choice.victims.push_back(candidates[std::size_t(v)]);
@@ -296,7 +294,7 @@ bool FitsAnew(const Snapshot& snapshot, const GangMembers& members) {
   return std::any_of(snapshot.fabrics.begin(), snapshot.fabrics.end(), [&](const FabricView& view) {
     placement::ClusterState state = view.state;
     FreeAll(state, Claims(snapshot, view, own).Of(0));
-    return NodesOfPlan(state, view, RequestOf(snapshot, view, remade, {}, Spares::kLeave)).has_value();
+    return NodesForPlan(state, view, RequestOf(snapshot, view, remade, {}, Spares::kLeave)).has_value();
   });
 }
 

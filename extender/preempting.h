@@ -37,7 +37,7 @@ struct RoomChoice {
   };
   Kind kind = Kind::kNone;
   std::vector<std::size_t> victims;  // of the holders, by name
-  std::set<std::string> nodes;       // of the plan that room is made for: nobody else may have them
+  std::set<std::string> nodes;       // that the plan needs which room is made for: nobody else may have them
   std::string sentence;              // for the gang that asks; empty = nothing to say
 };
 // Victims are of strictly lower priority than the gang, and can yield. Of all choices that make room: at a low cost in

@@ -304,6 +304,27 @@ TEST(ChooseRoom, CountsSparesAsRoomForAGangThatLostEveryRank) {
   EXPECT_EQ(choice.nodes, (std::set<std::string>{room.nodes[1], room.nodes[2], room.nodes[3]}));
 }
 
+// Or who was made to leave comes back to them, and is made to leave for ever.
+TEST(ChooseRoom, MakesTheSparesFreeThatANewGangLeavesAndKeepsThemToo) {
+  Room room(2, kFourTrays, 4);
+  room.KeepSpares(1);
+  room.Gang("high", {0}, 200, kTray);
+  room.Gang("low", {3}, 0, kTray);
+  const RoomChoice choice = room.Choose();
+  EXPECT_EQ(choice.victims, Victims{1});
+  EXPECT_EQ(choice.nodes, (std::set<std::string>{room.nodes[1], room.nodes[2], room.nodes[3]}));
+  room.holders[1].leaving = true;
+  EXPECT_EQ(room.Choose().sentence, "room is being made: gang train/low is leaving");
+}
+
+TEST(NodesToKeep, HasTheSparesThatANewGangLeaves) {
+  Room room(2, kFourTrays, 4);
+  room.KeepSpares(1);
+  room.Gang("high", {0, 1, 2, 3}, 200, kTray);
+  EXPECT_THAT(NodesToKeep(room.Taken(), room.Members(), Spares::kLeave), SizeIs(3));
+  EXPECT_THAT(NodesToKeep(room.Taken(), room.Members(), Spares::kUse), SizeIs(2));
+}
+
 TEST(LostGpuHours, CountWholeMinutesOnAllGpus) {
   Room room(1);
   Holder& gang = room.Gang("a", {0, 1});
