@@ -235,6 +235,29 @@ class NothingToSpareTest(ChartTextTestCase):
         self.assertEqual(made["false"] | {"jobs.batch"}, set(SWITCHED.split()))
         self.assertEqual(made["true"], set(OUTER.split()))
 
+    def test_a_policy_says_which_config_maps_the_operator_writes_wherever_it_may_write_any(self):
+        """By the names that its code gives, and so none of the chart's own."""
+        plugins = source("operator/other_plugins.cc")
+        self.assertIn('fmt::format("heddle-{}-{}", FactsOf', plugins)
+        given = [f"heddle-{plugin}-" for plugin in re.findall(r'return \{"([a-z-]+)", "/', plugins)]
+        given += re.findall(r'kMapPrefix = "([a-z-]+)";', source("operator/switch_reconciler.cc"))
+        self.assertEqual(len(given), 3)
+        for values, _ in SETTINGS:
+            with self.subTest(values=values):
+                objects = self.objects(values)
+                rights = granted(named(objects, "Role", "heddle-operator"))
+                writes = "configmaps" in {resource for resource, _ in rights}
+                for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
+                    self.assertEqual("heddle-operator-maps" in names(objects, kind), writes, kind)
+                if not writes:
+                    continue
+                policy = named(objects, "ValidatingAdmissionPolicy", "heddle-operator-maps")["spec"]
+                of_it = re.compile(re.search(r"matches\('(.+)'\)", policy["validations"][0]["expression"])[1])
+                self.assertEqual([name for name in given if not of_it.match(name + "x")], [])
+                self.assertEqual([name for name in names(objects, "ConfigMap") if of_it.match(name)], [])
+                operations = policy["matchConstraints"]["resourceRules"][0]["operations"]
+                self.assertEqual(operations, ["CREATE", "UPDATE", "DELETE"])
+
     def test_no_other_role_is_made_than_those_that_are_held_to_a_list(self):
         monitored = {"podMonitors": {"enabled": True, "scheduler": True}}
         roles = names(self.objects({"cli": {"enabled": True}, "monitoring": monitored}), "ClusterRole", "Role")

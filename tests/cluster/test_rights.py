@@ -79,6 +79,56 @@ class PodPatchesTest(BedTestCase):
         self.assertEqual(after["metadata"]["labels"]["app"], "other")
 
 
+class OperatorMapsTest(BedTestCase):
+    """Which ConfigMaps the operator writes where the values let it write any: guard-policies.yaml."""
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.heddle = Heddle(cls.plane, binaries=REPOSITORY / "build")
+        cls.heddle.install(operator={"switches": {"render": True}}, otherPlugins={"sriov": {"image": "a/c:1"}})
+        cls.operator = cls.plane.account_rest(NAMESPACE, "heddle-operator")
+        cls.plane.wait_for(lambda: cls.refused("create", path("configmaps", NAMESPACE) + "?dryRun=All",
+                                               {"metadata": {"name": "anything"}}), "the policy to be in force")
+
+    @classmethod
+    def refused(cls, verb, *arguments):
+        try:
+            getattr(cls.operator, verb)(*arguments)
+        except ApiError as problem:
+            return problem.status == 403 and "of other RDMA device plugins, and no other" in problem.message
+        return False
+
+    def test_it_cannot_say_to_which_server_the_scheduler_shows_its_token(self):
+        scheduler = path("configmaps", NAMESPACE, "heddle-scheduler")
+        before = self.plane.rest.get(scheduler)
+        self.assertIn("kubeconfig.json", before["data"])
+        # Nor as one that looks like its own.
+        owner = {"apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "name": "leaf", "uid": "1"}
+        disguise = {"labels": {"app.kubernetes.io/managed-by": "heddle-operator", "heddle.dev/rdma-class": "1f2e3d4c"},
+                    "ownerReferences": [owner]}
+        for change in ({"data": {"kubeconfig.json": "{}"}}, {"metadata": disguise},
+                       {"metadata": disguise, "data": {"kubeconfig.json": "{}"}}):
+            with self.subTest(change=change):
+                self.assertTrue(self.refused("patch", scheduler, change))
+        self.assertTrue(self.refused("delete", scheduler))
+        self.assertEqual(self.plane.rest.get(scheduler), before)
+        other = {"metadata": {"name": "heddle-scheduler-2"} | disguise, "data": {}}
+        self.assertTrue(self.refused("create", path("configmaps", NAMESPACE), other))
+
+    def test_it_writes_those_of_switches_and_of_other_plugins(self):
+        for name in ("heddle-switch-leaf-3.dc1", "heddle-rdma-shared-1f2e3d4c", "heddle-sriov-1f2e3d4c"):
+            where = path("configmaps", NAMESPACE, name)
+            for text in ("one", "two"):
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": text}}
+                made = self.operator.patch(where, body, "apply", fieldManager="heddle-operator", force=True)
+                self.assertEqual(made["data"], {"a": text})
+            self.operator.delete(where)
+
+    def test_others_write_what_they_may(self):
+        self.plane.rest.create(path("configmaps", NAMESPACE), {"metadata": {"name": "anything"}})
+        self.plane.rest.delete(path("configmaps", NAMESPACE, "anything"))
+
+
 class PeopleTest(BedTestCase):
     """What people may see: charts/heddle/templates/people.yaml."""
 
