@@ -64,6 +64,8 @@ class Daemon::Impl {
                     [this](bool leading) { controller_.SetLeading(leading); }) {}
 
   kube::ServedAnswer Answer(const kube::ServedRequest& request) {
+    // No scheduler asks an observer, and who else reaches its port would read names of pods and gangs in the answers.
+    if (options_.mode == Mode::kObserve) return AnswerStatus(request);
     const base::MonotonicTime start = clock_.Now();
     kube::ServedAnswer answer = extender::Answer(request, endpoints_);
     metrics_.Verb(answer.status == 404 ? "other" : request.path.substr(1), answer.status,

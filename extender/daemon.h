@@ -15,7 +15,7 @@
 namespace heddle::extender {
 
 struct DaemonOptions {
-  std::string listen = "127.0.0.1:8010";
+  std::string listen = "127.0.0.1:8010";  // in mode observe without the verbs
   // Where /metrics, /healthz and /readyz are served, and no verb: what is on loopback nobody scrapes. Empty = nowhere.
   std::string metrics_listen;
   Mode mode = Mode::kPlace;
@@ -35,7 +35,7 @@ class Daemon {
   Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, DaemonOptions options);
   ~Daemon();
 
-  kube::ServedAnswer Answer(const kube::ServedRequest& request);
+  kube::ServedAnswer Answer(const kube::ServedRequest& request);        // in mode observe as AnswerStatus
   kube::ServedAnswer AnswerStatus(const kube::ServedRequest& request);  // no verbs
   void Run(const std::stop_token& stop);                                // blocks until stop
 

@@ -35,7 +35,8 @@ void Define(CLI::App& app, Flags& flags) {
       "File to reach the API server with (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
   app.add_option("--listen", flags.daemon.listen,
-                 "ADDRESS:PORT for the verbs; port 0 takes a free one, printed on stdout")
+                 "ADDRESS:PORT for the verbs, of which mode observe has none; port 0 takes a free one, "
+                 "printed on stdout")
       ->capture_default_str();
   app.add_option("--metrics-listen", flags.daemon.metrics_listen,
                  "ADDRESS:PORT for /metrics, /healthz and /readyz alone (default: only beside the verbs)");
