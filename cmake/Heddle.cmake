@@ -1,5 +1,6 @@
-# Where a preset says so, HEDDLE_BATCH sources at most share a file (cmake/batches.py). What is shipped is compiled source by
-# source. A source that changes is looked at again: its names may have, too.
+# Where a preset says so, HEDDLE_BATCH sources at most share a file (cmake/batches.py): in those with tests, arm64 too, whose
+# programs are shipped. The release is compiled source by source. Which of the two it is changes nothing of what a program does.
+# A source that changes is looked at again: its names may have, too.
 if(HEDDLE_BATCH GREATER 1)
   find_program(PYTHON python3 REQUIRED)
   execute_process(COMMAND ${PYTHON} ${CMAKE_SOURCE_DIR}/cmake/batches.py ${CMAKE_BINARY_DIR}/batches ${HEDDLE_BATCH}
