@@ -20,7 +20,7 @@ class Kueue(FrameworkTestCase):
     @classmethod
     def set_up_bed(cls):
         super().set_up_bed()
-        flavor, queue, local, job = example("job-kueue")
+        flavor, queue, local, *_, job = example("job-kueue")
         at = "/apis/kueue.x-k8s.io/v1beta1"
         cls.plane.wait_for(lambda: refused_or_made(lambda: cls.plane.rest.create(f"{at}/resourceflavors?dryRun=All", flavor)),
                            "the webhooks of Kueue to answer")
