@@ -116,7 +116,8 @@ void CheckDaemonSet(const DoctorReading& reading, Findings& findings) {
   } else if (made == 0) {
     findings.push_back(
         {"agents", Verdict::kProblem, what + ", and none can be made" + Because(reading, "nodeagent", *set),
-         fmt::format("kubectl label namespace {} pod-security.kubernetes.io/enforce=privileged; "
+         // --overwrite: a namespace that refuses them mostly has a label that says baseline or restricted.
+         fmt::format("kubectl label namespace {} --overwrite pod-security.kubernetes.io/enforce=privileged; "
                      "kubectl -n {} describe ds heddle-nodeagent",
                      reading.ns, reading.ns)});
   } else {

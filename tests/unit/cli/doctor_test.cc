@@ -215,7 +215,9 @@ TEST(Doctor, QuotesWhatKeepsPodsFromBeingMade) {
   EXPECT_EQ(agent.what,
             "0 of 3 agents are ready, and none can be made: violates PodSecurity \"baseline:latest\": host "
             "namespaces");
-  EXPECT_THAT(agent.remedy, HasSubstr("kubectl label namespace heddle-system"));
+  EXPECT_THAT(agent.remedy, HasSubstr("kubectl label namespace heddle-system --overwrite "
+                                      "pod-security.kubernetes.io/enforce=privileged; "))
+      << "kubectl changes no label that is there already without it";
 
   reading = Healthy();
   Json& deployment = reading.deployments->back();
