@@ -115,6 +115,32 @@ class OneHeddleTest(ClusterTestCase):
         self.helm("install", "second", CHART, "--namespace", NAMESPACE, "--set", "components.run=false", "--take-ownership")
 
 
+class KeptCrdsTest(ClusterTestCase):
+
+    def upgrade(self, values, check=True):
+        return self.helm("upgrade", "heddle", CHART, "--namespace", NAMESPACE, "--reset-then-reuse-values", "--set", values,
+                         check=check)
+
+    def test_an_upgrade_that_would_delete_them_with_all_they_hold_is_refused(self):
+        self.helm("install", "heddle", CHART, "--namespace", NAMESPACE, "--create-namespace", "--set",
+                  "components.run=false,crds.keep=false")
+        self.plane.wait_for(lambda: self.rest.list(path("fabrics")) is not None, "fabrics to be served")
+        fabric = {"apiVersion": "heddle.dev/v1alpha1", "kind": "Fabric", "metadata": {"name": "kept"}, "spec": {}}
+        uid = self.rest.create(path("fabrics"), fabric)["metadata"]["uid"]
+        # What is written in the same breath is not in the cluster yet, and there Helm looks.
+        for values in ("crds.install=false", "crds.install=false,crds.keep=true"):
+            with self.subTest(values=values):
+                done = self.upgrade(values, check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("this release made fabrics.heddle.dev, fabricswitches.heddle.dev, gangs.heddle.dev", done.stderr)
+                self.assertIn("--set crds.install=true,crds.keep=true", done.stderr)
+        self.upgrade("crds.install=true,crds.keep=true")
+        for values in ("crds.install=false", "crds.keep=false"):
+            with self.subTest(values=values):
+                self.upgrade(values)
+                self.assertEqual(self.rest.get(path("fabrics", name="kept"))["metadata"]["uid"], uid)
+
+
 class OlderReleaseTest(ClusterTestCase):
 
     def test_an_upgrade_that_reuses_the_values_of_then_brings_what_is_new(self):

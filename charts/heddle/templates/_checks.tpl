@@ -149,6 +149,26 @@
 {{- end }}
 {{- end }}
 
+{{- /* What an upgrade takes out of a release Helm deletes, and a CRD takes every object of its kind along. The annotation that
+       keeps one counts as it stands in the cluster, whatever crds.keep says by now. */ -}}
+{{- define "heddle.checkCrds" -}}
+{{- if and .Release.IsUpgrade (not .Values.crds.install) }}
+{{- $lost := list }}
+{{- range $file, $_ := .Files.Glob "files/crds/*.yaml" }}
+{{- $name := printf "%s.heddle.dev" (base $file | trimSuffix ".yaml") }}
+{{- with lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name }}
+{{- $notes := dig "metadata" "annotations" (dict) . }}
+{{- if and (eq (get $notes "meta.helm.sh/release-name") $.Release.Name) (ne (get $notes "helm.sh/resource-policy") "keep") }}
+{{- $lost = append $lost $name }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $lost }}
+{{- fail (printf "crds.install is false, and this release made %s without crds.keep, so Helm would delete them, and with them every object of these kinds: first have them kept, by `helm upgrade %s ... --namespace %s --reset-then-reuse-values --set crds.install=true,crds.keep=true`, and then write crds.install: false" (join ", " .) $.Release.Name $.Release.Namespace) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* Two servers of one pod on one port: the second would never start. */ -}}
 {{- define "heddle.checkPorts" -}}
 {{- $values := .Values }}
