@@ -12,6 +12,7 @@
 #include "cli/quality_view.h"
 #include "crds/gang_gate.h"
 #include "crds/keys.h"
+#include "crds/observation.h"
 #include "crds/parallelism.h"
 #include "kube/completed_indexes.h"
 #include "kube/object.h"
@@ -359,6 +360,9 @@ std::set<kube::ObjectKey> FindBegun(const ExplainReading& reading, const std::ve
 
 void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
   const crds::Gang& gang = *explanation.gang;
+  if (gang.status.observed && !crds::WasPriced(gang.status) && !gang.status.message.empty())
+    explanation.notes.push_back("Mode observe has no price for it, which holds nothing up: " +
+                                gang.status.message);
   const auto grounds = GroundsWithout(reading, gang);
   std::vector<crds::Gang> gangs;
   for (const Json& object : reading.gangs) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "cli/advice.h"
@@ -35,7 +36,29 @@ std::string Cut(const crds::Gang& gang) {
   return ParallelismText(*gang.spec.parallelism) + (gang.status.observed->assumed_parallelism ? " *" : "");
 }
 
-std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) {
+// Those that mode observe cannot price, by name. They go with their jobs, so all are of today.
+std::vector<crds::Gang> NotPriced(const std::vector<crds::Gang>& gangs) {
+  std::vector<crds::Gang> found;
+  std::copy_if(gangs.begin(), gangs.end(), std::back_inserter(found), [](const crds::Gang& gang) {
+    return gang.status.observed && !crds::WasPriced(gang.status) && !gang.status.reason.empty();
+  });
+  std::sort(found.begin(), found.end(), [](const crds::Gang& a, const crds::Gang& b) {
+    return std::tie(a.ns, a.name) < std::tie(b.ns, b.name);
+  });
+  return found;
+}
+
+std::string NotPricedText(const std::vector<crds::Gang>& gangs) {
+  std::string text;
+  for (const crds::Gang& gang : gangs) {
+    text += fmt::format("{} is not priced ({}): {}\n", JobName(gang), WithoutControls(gang.status.reason),
+                        WithoutControls(gang.status.message));
+  }
+  return text;
+}
+
+std::string TableText(const std::vector<crds::Gang>& gangs, const std::vector<crds::Gang>& not_priced,
+                      const Style& style) {
   const std::vector<std::string> header{"JOB",         "GPUS", "PARALLELISM",  "MS PER STEP",
                                         "WITH HEDDLE", "LESS", "DP CROSSINGS", "WITH HEDDLE"};
   const std::vector<std::size_t> below{2};  // PARALLELISM
@@ -67,8 +90,9 @@ std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) 
         "\n* assumed: tp within a pod, dp over the pods. The annotation heddle.dev/parallelism says it "
         "better.\n";
   }
-  if (!waits.empty()) text += "\n";
+  if (!waits.empty() || !not_priced.empty()) text += "\n";
   for (const std::string& sentence : waits) text += sentence + "\n";
+  text += NotPricedText(not_priced);
   return ProseText(text + "\n", style);
 }
 
@@ -77,7 +101,7 @@ Json SideJson(const crds::ObservedTotals::Side& side) {
       {"dpEdges", side.dp_edges}, {"dpLeafCrossings", side.dp_crossings}, {"stepMicros", side.step_micros}};
 }
 
-Json ObservedJson(const std::vector<crds::Gang>& gangs) {
+Json ObservedJson(const std::vector<crds::Gang>& gangs, const std::vector<crds::Gang>& not_priced) {
   Json jobs = Json::array();
   for (const crds::Gang& gang : gangs) {
     const crds::Observed& observed = *gang.status.observed;
@@ -98,10 +122,22 @@ Json ObservedJson(const std::vector<crds::Gang>& gangs) {
     }
     jobs.push_back(std::move(job));
   }
+  Json without = Json::array();
+  for (const crds::Gang& gang : not_priced) {
+    without.push_back({{"namespace", gang.ns},
+                       {"name", crds::GangTitle(gang.spec)},
+                       {"kind", gang.spec.owner.kind},
+                       {"reason", gang.status.reason},
+                       {"message", gang.status.message}});
+  }
   const crds::ObservedTotals totals = crds::SumObserved(gangs);
-  return {{"jobs", std::move(jobs)},           {"compared", totals.jobs},
-          {"waiting", totals.waiting},         {"cluster", SideJson(totals.cluster)},
-          {"heddle", SideJson(totals.heddle)}, {"line", crds::ObservedLine(totals)}};
+  return {{"jobs", std::move(jobs)},
+          {"notPriced", std::move(without)},
+          {"compared", totals.jobs},
+          {"waiting", totals.waiting},
+          {"cluster", SideJson(totals.cluster)},
+          {"heddle", SideJson(totals.heddle)},
+          {"line", crds::ObservedLine(totals)}};
 }
 
 constexpr const char* kNothing =
@@ -112,16 +148,18 @@ constexpr const char* kNothingInFiles =
     "The files hold no gang that was observed in these days up to now; --days N looks further back.\n";
 
 // `nothing`: what to say where there is none.
-void AddObserved(const std::vector<crds::Gang>& gangs, const char* nothing, const OutputOptions& look,
-                 Output& output) {
+void AddObserved(std::vector<crds::Gang> all, const ObservedOptions& options, base::WallTime now,
+                 const char* nothing, const OutputOptions& look, Output& output) {
+  const std::vector<crds::Gang> not_priced = NotPriced(all);
+  const std::vector<crds::Gang> gangs = LastObserved(std::move(all), options, now);
   if (look.format != Format::kText) {
-    output.out = Printed(ObservedJson(gangs), look.format);
+    output.out = Printed(ObservedJson(gangs, not_priced), look.format);
   } else if (gangs.empty()) {
     output.exit_code = Output::kFailed;
-    output.err += nothing;
+    output.err += nothing + NotPricedText(not_priced);
   } else {
-    output.out =
-        TableText(gangs, look.style) + SentenceText(crds::ObservedLine(crds::SumObserved(gangs)), look.style);
+    output.out = TableText(gangs, not_priced, look.style) +
+                 SentenceText(crds::ObservedLine(crds::SumObserved(gangs)), look.style);
   }
 }
 
@@ -131,7 +169,7 @@ std::vector<crds::Gang> LastObserved(std::vector<crds::Gang> gangs, const Observ
                                      base::WallTime now) {
   const base::WallTime since = now - std::chrono::hours(24) * options.days;
   std::erase_if(gangs, [since](const crds::Gang& gang) {
-    return !gang.status.observed || !gang.status.predicted || gang.status.observed->at < since;
+    return !crds::WasPriced(gang.status) || gang.status.observed->at < since;
   });
   std::sort(gangs.begin(), gangs.end(), [](const crds::Gang& a, const crds::Gang& b) {
     return std::tie(b.status.observed->at, a.ns, a.name) < std::tie(a.status.observed->at, b.ns, b.name);
@@ -160,7 +198,7 @@ Output RunObserved(kube::Client& client, const ObservedOptions& options, base::W
       output.err += "Note: " + WithoutControls(gang.error().message) + "\n";
     }
   }
-  AddObserved(LastObserved(std::move(gangs), options, now), kNothing, look, output);
+  AddObserved(std::move(gangs), options, now, kNothing, look, output);
   return output;
 }
 
@@ -172,7 +210,7 @@ Output ShowObserved(const ObservedOptions& options, base::WallTime now, const Re
   std::erase_if(files->gangs,
                 [&options](const crds::Gang& gang) { return !options.ns.empty() && gang.ns != options.ns; });
   Output output;
-  AddObserved(LastObserved(std::move(files->gangs), options, now), kNothingInFiles, look, output);
+  AddObserved(std::move(files->gangs), options, now, kNothingInFiles, look, output);
   return output;
 }
 

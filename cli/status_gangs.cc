@@ -4,6 +4,7 @@
 #include "cli/waiting.h"
 #include "crds/device_conditions.h"
 #include "crds/keys.h"
+#include "crds/observation.h"
 
 namespace heddle::cli {
 namespace {
@@ -74,12 +75,29 @@ std::optional<Trouble> OfPlanned(const Gang& gang, Trouble trouble, base::WallTi
   return trouble;
 }
 
-std::optional<Trouble> OfGang(const Gang& gang, base::WallTime now) {
-  const auto& conditions = gang.status.conditions;
+Trouble ByReason(const Gang& gang) {
   Trouble trouble{.order = kOfGangs, .kind = "Gang", .reason = gang.status.reason};
   trouble.names = {NameOf(gang)};
   trouble.message = gang.status.message;
   trouble.remedy = fmt::format("kubectl heddle explain gang/{} -n {}", gang.name, gang.ns);
+  return trouble;
+}
+
+// Mode observe holds nothing up: what it cannot price runs, or waits for its own scheduler.
+std::optional<Trouble> OfObserved(const Gang& gang) {
+  if (crds::WasPriced(gang.status) || gang.status.reason.empty()) return std::nullopt;
+  Trouble trouble = ByReason(gang);
+  trouble.gravity = Gravity::kNote;
+  trouble.order = kOfWaiting;
+  trouble.what = "not priced: " + gang.status.reason;
+  trouble.since = gang.status.observed->at;
+  return trouble;
+}
+
+std::optional<Trouble> OfGang(const Gang& gang, base::WallTime now) {
+  if (gang.status.observed) return OfObserved(gang);
+  const auto& conditions = gang.status.conditions;
+  Trouble trouble = ByReason(gang);
   if (crds::IsTrue(conditions, crds::kPreempted)) {
     trouble.gravity = Gravity::kNote;
     trouble.since = SinceOf(gang, crds::kPreempted);
@@ -123,7 +141,7 @@ std::optional<Trouble> OfDevices(const Gang& gang) {
 std::vector<Trouble> GangTroubles(const std::vector<Gang>& gangs, base::WallTime now) {
   std::vector<Trouble> troubles;
   for (const Gang& gang : gangs) {
-    if (crds::IsTrue(gang.status.conditions, crds::kEnded) || gang.status.observed) continue;
+    if (crds::IsTrue(gang.status.conditions, crds::kEnded)) continue;
     if (auto trouble = OfGang(gang, now)) troubles.push_back(*std::move(trouble));
     if (auto devices = OfDevices(gang)) troubles.push_back(*std::move(devices));
   }

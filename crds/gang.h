@@ -98,8 +98,9 @@ inline constexpr std::size_t kMaxMissing = 1024;
 
 // What mode observe found of a gang that another scheduler placed, once every pod was on its node:
 // GangStatus.predicted is where that put them, and this is what Heddle would have done with the same free GPUs.
+// Without a GangStatus.predicted it has no price yet, or GangStatus.reason says why not (WasPriced in observation.h).
 struct Observed {
-  base::WallTime at;                         // whole seconds
+  base::WallTime at;                         // when it was priced, or first looked at; whole seconds
   bool assumed_parallelism = false;          // the pods do not say how their ranks are cut
   bool assumed_gpus = false;                 // nobody says which GPUs some pods got
   std::optional<placement::Quality> heddle;  // nothing = it would have made them wait

@@ -36,11 +36,15 @@ std::int64_t PercentLess(std::int64_t first, std::int64_t second) {
   return first == 0 ? 0 : std::llround(100.0 * double(first - second) / double(first));
 }
 
+bool WasPriced(const GangStatus& status) {
+  return status.observed && status.predicted;
+}
+
 ObservedTotals SumObserved(const std::vector<Gang>& gangs) {
   ObservedTotals totals;
   for (const Gang& gang : gangs) {
     const GangStatus& status = gang.status;
-    if (!status.observed || !status.predicted) continue;
+    if (!WasPriced(status)) continue;
     if (!status.observed->heddle) {
       ++totals.waiting;
       continue;
@@ -69,7 +73,7 @@ std::string ObservedLine(const ObservedTotals& totals) {
 }
 
 std::string ObservedSentence(const GangStatus& status) {
-  if (!status.observed || !status.predicted) return "";
+  if (!WasPriced(status)) return "";
   const placement::Quality& actual = *status.predicted;
   std::string text =
       fmt::format("predicted communication {} a step where its pods are", Milliseconds(actual.step_micros));

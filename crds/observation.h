@@ -8,6 +8,10 @@
 
 namespace heddle::crds {
 
+// Whether mode observe has priced it. One that is observed and has no price waits for no plan of Heddle's: its pods
+// run, or wait for their own scheduler, whatever Heddle would have said to them.
+bool WasPriced(const GangStatus& status);
+
 // Observed gangs in one sum. Those that Heddle would have made wait are only counted: they have no second half
 // to compare with.
 struct ObservedTotals {

@@ -84,7 +84,12 @@ GangState StateOf(const crds::Gang& gang) {
 GangCount CountGangs(const std::vector<Shared<crds::Gang>>& gangs) {
   GangCount count{};
   for (const auto& gang : gangs) {
-    if (!crds::IsTrue(gang->status.conditions, crds::kEnded)) ++count[std::size_t(StateOf(*gang))];
+    const auto& conditions = gang->status.conditions;
+    // What mode observe looks at waits for its own scheduler, if at all, and for no plan.
+    if (crds::IsTrue(conditions, crds::kEnded) ||
+        (gang->status.observed && !crds::IsTrue(conditions, crds::kRunning)))
+      continue;
+    ++count[std::size_t(StateOf(*gang))];
   }
   return count;
 }

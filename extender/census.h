@@ -28,6 +28,7 @@ std::string_view GangStateName(GangState state);  // "collecting", …
 // Requires: the gang has not ended.
 GangState StateOf(const crds::Gang& gang);
 using GangCount = std::array<int, kGangStates>;
+// Of those that mode observe looks at only the ones that run.
 GangCount CountGangs(const std::vector<Shared<crds::Gang>>& gangs);
 // Gangs that have not ended and whose pods hold other devices than planned.
 int CountDevicesDiffer(const std::vector<Shared<crds::Gang>>& gangs);

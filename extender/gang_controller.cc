@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "crds/observation.h"
 #include "extender/gang_status.h"
 #include "extender/lost_nodes.h"
 #include "extender/observing.h"
@@ -375,7 +376,7 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     done = Delete(*look.gang, remove->why, stop);
   } else if (auto* update = std::get_if<UpdateStatus>(&action)) {
     if (!update->urgent) return WriteCounts(key, *look.gang, std::move(*update), stop);
-    const auto priced = look.gang->status.observed ? std::nullopt : update->status.observed;
+    const auto priced = crds::WasPriced(look.gang->status) ? std::nullopt : update->status.observed;
     const auto predicted = update->status.predicted;
     done = WriteStatus(*look.gang, std::move(update->status), update->note, stop);
     if (done && priced && predicted) metrics_.Observed(*predicted, priced->heddle);

@@ -82,15 +82,40 @@ Action Create(const GangInput& input) {
   return CreateGang{std::move(gang)};
 }
 
+// At Heddle's gate, from when it was told to place: these do wait for it.
+bool AnyGated(const GangMembers& members) {
+  return std::any_of(members.ranks.begin(), members.ranks.end(),
+                     [](const auto& rank) { return rank && rank->facts.gated; }) ||
+         std::any_of(members.unranked.begin(), members.unranked.end(),
+                     [](const Member& member) { return member.facts.gated; });
+}
+
+// Of a gang without a price, so that nobody takes it for one that waits for Heddle: it may run all the while, whatever
+// Heddle would have refused. Where nobody can tell its ranks, neither can this tell whether all of them run.
+void SayWithoutAPrice(const GangInput& input, crds::GangStatus& status) {
+  const GangMembers& members = input.members;
+  if (AnyGated(members)) return;
+  if (!status.observed)
+    status.observed = crds::Observed{.at = std::chrono::floor<std::chrono::seconds>(input.now)};
+  const bool runs = !members.ranks.empty() && members.bound() == int(members.ranks.size());
+  if (runs) {
+    Say(input, status, crds::kRunning, true, "AllBound", "another scheduler put every pod on a node");
+  } else if (crds::FindCondition(status.conditions, crds::kRunning) != nullptr) {
+    Say(input, status, crds::kRunning, false, "WaitingForBinding", "not every pod is on a node");
+  }
+}
+
 Action Progress(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
+  SayWithoutAPrice(input, status);
   if (status == input.gang->status) return Nothing{};
   return UpdateStatus{std::move(status), std::nullopt, false};
 }
 
 Action Refuse(const GangInput& input, const std::string& reason, const std::string& sentence) {
   crds::GangStatus status = RefusedStatus(input, reason, sentence);
+  SayWithoutAPrice(input, status);
   if (status == input.gang->status) return Nothing{};
   const bool told = status.reason == input.gang->status.reason;
   return UpdateStatus{std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}),
@@ -151,15 +176,16 @@ Action DecideObserved(const GangInput& input, const SnapshotInputs& inputs) {
   // One that Heddle planned before it was told to observe keeps what it says.
   if (input.gang->status.placement) return Nothing{};
   const bool is_ended = crds::IsTrue(input.gang->status.conditions, crds::kEnded);
+  const bool priced = crds::WasPriced(input.gang->status);
   if (!ended.empty()) {
-    if (!input.gang->status.observed) return DeleteGang{"it ended before all of its pods had a node"};
+    if (!priced) return DeleteGang{"it ended before it could be priced"};
     if (is_ended) return Nothing{};
     crds::GangStatus status = StatusOf(input);
     Say(input, status, crds::kEnded, true, ended, "the owner has ended; what was observed stays");
     return UpdateStatus{std::move(status), std::nullopt, true};
   }
   if (is_ended) return DeleteGang{"its owner is active again"};
-  if (input.gang->status.observed) return Nothing{};
+  if (priced) return Nothing{};
   if (members.refusal) return Refuse(input, members.refusal->reason, members.refusal->sentence);
   if (!AllBound(members)) return Progress(input);
   return Price(input, inputs);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "crds/observation.h"
 #include "crds/parallelism.h"
 #include "operator/page/text.h"
 
@@ -91,7 +92,7 @@ Json GangPiece(const crds::Gang& gang, const std::map<std::string, int, std::les
     piece["tp"] = {status.predicted->tp_groups_in_domain, status.predicted->tp_groups};
     piece["misaligned"] = status.predicted->rail_misaligned;
   }
-  if (status.observed) PutObserved(*status.observed, piece);
+  if (crds::WasPriced(status)) PutObserved(*status.observed, piece);
   // What has ended holds nothing, whatever its plan still says.
   if (status.placement && GangStateOf(status) != "ended") piece["places"] = Places(*status.placement, nodes);
   return piece;

@@ -38,14 +38,17 @@ class ObserveTest(BedTestCase):
         scenario.wait_fabric(cls.heddle, cls.cluster)
 
     def observe(self, *arguments):
-        command = [str(self.binaries / "kubectl-heddle"), "observe", *arguments]
+        return self.ask("observe", *arguments)
+
+    def ask(self, *arguments):
+        command = [str(self.binaries / "kubectl-heddle"), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60,
                               env={"KUBECONFIG": str(self.plane.kubeconfig), "HOME": str(self.plane.folder)})
 
     def wait_observed(self, namespace, name):
         def there():
             gang = scenario.gang_of(self.plane, namespace, name)
-            if not gang or "observed" not in gang.get("status", {}):
+            if not gang or not {"observed", "predicted"} <= gang.get("status", {}).keys():
                 raise AssertionError(gang.get("status") if gang else "no Gang")
             return gang
         return self.heddle.wait_for(there, f"{name} to be observed", 90)
@@ -110,7 +113,13 @@ class ObserveTest(BedTestCase):
 
         def said():
             gang = scenario.gang_of(self.plane, TEAM, "wrong")
-            return gang and "24" in gang.get("status", {}).get("message", "")
-        self.heddle.wait_for(said, "the annotation's fault to be named", 60)
+            if not gang or "24" not in gang.get("status", {}).get("message", ""):
+                return None
+            return (scenario.condition(gang, "Running") or {}).get("status") == "True" and gang
+        gang = self.heddle.wait_for(said, "the annotation's fault to be named, of a gang that runs", 60)
+        self.assertIn("observed", gang["status"], "nobody is to take it for one that waits for a plan")
+        told = json.loads(self.ask("status", "-o", "json", "-n", TEAM).stdout)["items"]
+        self.assertEqual([(item["severity"], item["what"]) for item in told if item["kind"] == "Gang"],
+                         [("note", "not priced: WorldMismatch")])
         scenario.remove(self.plane, TEAM, "wrong")
         self.heddle.wait_for(lambda: not scenario.gang_of(self.plane, TEAM, "wrong"), "its Gang to go with it", 60)

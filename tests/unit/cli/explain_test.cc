@@ -135,6 +135,28 @@ TEST_F(ExplainTest, ShowsTheGangThatWasRefusedWithItsReason) {
   EXPECT_EQ(Json::parse(ExplainJob("job/llama", Format::kJson).out)["gang"]["reason"], "NotEnoughFree");
 }
 
+TEST_F(ExplainTest, SaysWhyModeObserveDoesNotPriceAGangThatWaitsForNobody) {
+  const Json job = AddJob("llama", 2, "tp=8,dp=3");
+  AddPod("llama", 0, "node-00", 8);
+  AddPod("llama", 1, "node-01", 8);
+  crds::Gang gang;
+  gang.name = "llama-1";
+  gang.ns = "train";
+  gang.spec.owner = {.api_version = "batch/v1", .kind = "Job", .name = "llama", .uid = kube::Uid(job)};
+  gang.spec.pods = 2;
+  gang.spec.gpus_per_pod = 8;
+  gang.spec.gpu_resource = "nvidia.com/gpu";
+  gang.status.observed = crds::Observed{.at = base::WallTime(std::chrono::seconds(1'800'000'000))};
+  gang.status.reason = "WorldMismatch";
+  gang.status.message = "2 pods of 8 GPUs have 16, and heddle.dev/parallelism makes 24";
+  server.Put(ResourceOf(keys::kGang, true), crds::ToJson(gang));
+  const Json json = Json::parse(ExplainJob("job/llama", Format::kJson).out);
+  EXPECT_FALSE(json.contains("waiting"));
+  ASSERT_TRUE(json.contains("notes"));
+  EXPECT_THAT(json["notes"].dump(), HasSubstr("Mode observe has no price for it, which holds nothing up: "
+                                              "2 pods of 8 GPUs have 16"));
+}
+
 TEST(ExplainTargetTest, IsInTheClusterAndNoFile) {
   for (const char* file : {"llama.yaml", "job/llama.yml", "./jobs/llama.json"}) {
     const auto target = ParseExplainTarget(file);

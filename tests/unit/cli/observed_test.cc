@@ -81,6 +81,31 @@ TEST_F(ObservedTest, IsAlsoForScripts) {
   EXPECT_THAT(json["line"].get<std::string>(), HasSubstr("50 % shorter"));
 }
 
+TEST_F(ObservedTest, NamesThoseThatCannotBePriced) {
+  crds::Gang wrong = Add("wrong", std::chrono::hours(24 * 30), 0);
+  wrong.status.predicted.reset();
+  wrong.status.observed = crds::Observed{.at = wrong.status.observed->at};
+  wrong.status.reason = "WorldMismatch";
+  wrong.status.message = "4 pods of 8 GPUs have 32, and heddle.dev/parallelism makes 24";
+  server.Put(ResourceOf(keys::kGang, true), crds::ToJson(wrong));
+  const std::string sentence = "train/wrong is not priced (WorldMismatch): " + wrong.status.message + "\n";
+  const Output alone = Run();
+  EXPECT_EQ(alone.exit_code, Output::kFailed);
+  EXPECT_THAT(alone.err, HasSubstr("mode=observe"));
+  EXPECT_THAT(alone.err, HasSubstr(sentence)) << "however long it has run";
+  Add("llama", std::chrono::hours(1), 10'000);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("\n\n" + sentence + "\nlast 1 job: "));
+  const Json json = Json::parse(Run({}, Format::kJson).out);
+  EXPECT_EQ(json["compared"], 1);
+  EXPECT_EQ(json["waiting"], 0);
+  ASSERT_EQ(json["notPriced"].size(), 1U);
+  EXPECT_EQ(json["notPriced"][0]["name"], "wrong");
+  EXPECT_EQ(json["notPriced"][0]["reason"], "WorldMismatch");
+  EXPECT_EQ(json["notPriced"][0]["message"], wrong.status.message);
+}
+
 TEST_F(ObservedTest, TakesTheLastOfTheDaysThatWereAskedFor) {
   Add("today", std::chrono::hours(1), 10'000);
   Add("yesterday", std::chrono::hours(25), 10'000);

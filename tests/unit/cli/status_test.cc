@@ -388,6 +388,29 @@ TEST_F(StatusTest, HoldsNoGangToDevicesThatItGivesBackOrNoLongerHas) {
               AllOf(Contains("needs room: NotEnoughFree"), Not(Contains("has other devices than planned"))));
 }
 
+TEST_F(StatusTest, CallsNothingWrongThatModeObserveCannotPrice) {
+  AddHealthy();
+  crds::Gang observed = GangOf("typo");
+  observed.status.observed = crds::Observed{.at = *observed.created_at};
+  Put(observed, {{crds::kCollected, true}, {crds::kPlanned, false}, {crds::kRunning, true}}, hours(4),
+      "WorldMismatch", "2 pods of 8 GPUs have 16, and heddle.dev/parallelism makes 24");
+  crds::Gang pending = GangOf("pending");
+  pending.status.observed = observed.status.observed;
+  Put(pending, {}, hours(4));
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_THAT(output.out, HasSubstr("Nothing is wrong: 16 nodes"));
+  const Json report = RunJson();
+  ASSERT_THAT(Whats(report), ElementsAre("not priced: WorldMismatch")) << "one waits for its own scheduler";
+  const Json& note = report["items"][0];
+  EXPECT_EQ(note["severity"], "note");
+  EXPECT_EQ(note["reason"], "WorldMismatch");
+  EXPECT_EQ(note["names"], Json::array({"team/typo"}));
+  EXPECT_EQ(note["since"], base::FormatTime(clock.WallNow() - hours(5)));
+  EXPECT_THAT(note["message"].get<std::string>(), HasSubstr("makes 24"));
+  EXPECT_EQ(report["totals"]["gangsWaiting"], 0);
+}
+
 TEST_F(StatusTest, LooksAtGangsOfOneNamespaceOnly) {
   BreakEverything();
   const Json report = RunJson({.ns = "elsewhere"});

@@ -48,6 +48,15 @@ TEST(Observation, CountsThoseThatHeddleWouldHaveMadeWaitApart) {
       "have waited for a better place");
 }
 
+TEST(Observation, IsNoneOfWhatCouldNotBePriced) {
+  Gang gang;
+  gang.status.observed.emplace();
+  gang.status.reason = "NotPriced";
+  EXPECT_FALSE(WasPriced(gang.status));
+  EXPECT_EQ(SumObserved({gang}), ObservedTotals{});
+  EXPECT_TRUE(WasPriced(Compared({}, {}).status));
+}
+
 TEST(Observation, OfNothingSaysSo) {
   EXPECT_EQ(ObservedLine(SumObserved({})), "no job was observed yet");
   EXPECT_THAT(ObservedLine(SumObserved({Compared({}, {})})), HasSubstr("0 % of DP edges"));

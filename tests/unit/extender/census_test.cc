@@ -154,5 +154,18 @@ TEST(GangStates, LeaveOutWhatHasEnded) {
   EXPECT_EQ(GangStateName(GangState::kRunning), "running");
 }
 
+TEST(GangStates, LeaveOutWhatIsOnlyObservedAndDoesNotRun) {
+  std::vector<Shared<crds::Gang>> gangs;
+  for (const bool runs : {false, true}) {
+    crds::Gang gang =
+        GangWith({{crds::kCollected, true}, {crds::kPlanned, false}, {crds::kRunning, runs}}, "NotPriced");
+    gang.status.observed.emplace();
+    gangs.push_back(std::make_shared<const crds::Gang>(gang));
+  }
+  GangCount one{};
+  one[std::size_t(GangState::kRunning)] = 1;
+  EXPECT_EQ(CountGangs(gangs), one) << "none of them waits for a plan";
+}
+
 }  // namespace
 }  // namespace heddle::extender

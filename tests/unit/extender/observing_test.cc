@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "crds/observation.h"
+#include "extender/census.h"
 #include "tests/unit/extender/cluster.h"
 
 namespace heddle::extender {
@@ -34,7 +36,14 @@ void Place(Cluster& cluster, JobWords words, const std::vector<std::string>& nod
 
 bool Observed(const Cluster& cluster, const std::string& job) {
   const auto gang = cluster.GangOf(job);
-  return gang && gang->status.observed;
+  return gang && crds::WasPriced(gang->status);
+}
+
+// How many gangs the extender counts in that state.
+int Counted(const Cluster& cluster, const std::string& job, GangState state) {
+  const auto gang = cluster.GangOf(job);
+  if (!gang) return 0;
+  return CountGangs({std::make_shared<const crds::Gang>(*gang)})[std::size_t(state)];
 }
 
 std::vector<std::string> PodWrites(const Cluster& cluster) {
@@ -104,9 +113,47 @@ TEST_F(Observing, SaysWhatItWouldHaveRefused) {
 TEST_F(Observing, SaysWhatIsWrongWithAnAnnotationBeforeAnythingWaitsForIt) {
   Place(cluster, {.parallelism = "tp=8,dp=3"}, {"node-00", "node-01"});
   RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: WorldMismatch"; }))
+      << cluster.Summary("train") << ": it asks nobody whether it may run";
+  const auto gang = cluster.GangOf("train");
+  EXPECT_TRUE(gang->status.observed);
+  EXPECT_FALSE(gang->status.predicted);
+  EXPECT_THAT(gang->status.message, HasSubstr("24"));
+  EXPECT_EQ(Counted(cluster, "train", GangState::kWaiting), 0) << "or HeddleGangWaitsLong would fire";
+  EXPECT_EQ(Counted(cluster, "train", GangState::kRunning), 1);
+  EXPECT_THAT(PodWrites(cluster), IsEmpty());
+}
+
+TEST_F(Observing, CountsNoGangAsWaitingThatItCannotPrice) {
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "nowhere"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
+      << cluster.Summary("train");
+  EXPECT_THAT(cluster.GangOf("train")->status.message, HasSubstr("nobody knows the GPUs of pod"));
+  EXPECT_EQ(Counted(cluster, "train", GangState::kWaiting), 0);
+  EXPECT_FALSE(Observed(cluster, "train"));
+}
+
+TEST_F(Observing, PricesAGangOnceItCan) {
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "nowhere"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
+      << cluster.Summary("train");
+  cluster.server.Edit(kube::kPods, {"train", "train-1"},
+                      [](Json& pod) { pod["spec"]["nodeName"] = "node-08"; });
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
+  EXPECT_TRUE(cluster.GangOf("train")->status.observed->heddle);
+}
+
+TEST_F(Observing, TakesNoGangForItsOwnThatWaitsAtTheGateFromBefore) {
+  cluster.Submit({.pods = 2, .parallelism = "tp=8,dp=3"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
   ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Waiting: WorldMismatch"; }))
       << cluster.Summary("train");
-  EXPECT_THAT(PodWrites(cluster), IsEmpty());
+  EXPECT_FALSE(cluster.GangOf("train")->status.observed);
+  EXPECT_EQ(Counted(cluster, "train", GangState::kWaiting), 1)
+      << "nobody lets it go, and somebody should know";
 }
 
 TEST_F(Observing, KeepsWhatItFoundWhenTheJobIsGone) {

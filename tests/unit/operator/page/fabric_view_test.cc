@@ -161,6 +161,22 @@ TEST(FabricView, AGangLiesOnItsNodesUntilItEnds) {
   EXPECT_FALSE(sight.Gang(key).contains("places"));
 }
 
+TEST(FabricView, SaysWhatHeddleWouldHaveDoneOnlyOfAGangWithAPrice) {
+  Sight sight(kFourNodes);
+  crds::Gang gang = RunningGang({"node-01"});
+  gang.status.placement.reset();
+  gang.status.observed = crds::Observed{.refusal = "16 hosts needed"};
+  sight.gangs = {gang};
+  const std::string key = "team/train-12345678-0";
+  EXPECT_EQ(sight.Gang(key)["observed"]["refusal"], "16 hosts needed");
+  sight.gangs[0].status.predicted.reset();
+  sight.gangs[0].status.observed.emplace();
+  sight.gangs[0].status.reason = "NotPriced";
+  EXPECT_FALSE(sight.Gang(key).contains("observed"));
+  EXPECT_EQ(sight.Gang(key)["state"], "running");
+  EXPECT_EQ(sight.Gang(key)["reason"], "NotPriced");
+}
+
 TEST(FabricView, AddsUpTheGpusOfSeveralPodsOnOneNode) {
   Sight sight(kFourNodes);
   sight.gangs = {RunningGang({"node-01"})};
