@@ -8,7 +8,7 @@
 
 namespace heddle::cli {
 
-// "NotReady", "Cordoned"; empty = a gang may use the node.
+// "NotReady", "Cordoned", by the Node alone; empty = neither.
 std::string WhyUnusable(const Json& node);
 
 // The fabric's nodes whose Node object has all these labels, ascending. One without an object has none.

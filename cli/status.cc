@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/counted.h"
 #include "cli/gpu_use.h"
-#include "cli/node_selection.h"
 #include "cli/status_parts.h"
 #include "kube/object.h"
 
@@ -62,8 +60,8 @@ void CountGangs(const std::vector<crds::Gang>& gangs, StatusTotals& totals) {
   }
 }
 
-void CountGpus(const Objects& topologies, const Objects& pods, const std::set<std::string>& unusable,
-               StatusTotals& totals) {
+void CountGpus(const Objects& topologies, const Objects& pods,
+               const std::map<std::string, Unusable>& unusable, StatusTotals& totals) {
   std::map<std::string, int> wanted;  // by node
   for (const Json& pod : pods) {
     const std::string node = kube::StringAt(pod, {"spec", "nodeName"});
@@ -113,11 +111,7 @@ StatusReport ReportStatus(const StatusReading& reading) {
   const Objects& fabrics = Read(reading.fabrics, "Fabrics and their cables are", report);
   const std::vector<crds::Gang> gangs = GangsOf(Read(reading.gangs, "Gangs are", report), report);
   const Objects& pods = Read(reading.pods, "Who holds how many GPUs is", report);
-  std::set<std::string> gpu_nodes, unusable;
-  for (const Json& object : topologies) gpu_nodes.insert(kube::Name(object));
-  for (const Json& node : nodes) {
-    if (!WhyUnusable(node).empty()) unusable.insert(kube::Name(node));
-  }
+  const std::map<std::string, Unusable> unusable = FindUnusable(reading);
   const auto add = [&report](std::vector<Trouble> troubles) {
     report.troubles.insert(report.troubles.end(), std::make_move_iterator(troubles.begin()),
                            std::make_move_iterator(troubles.end()));
@@ -125,7 +119,7 @@ StatusReport ReportStatus(const StatusReading& reading) {
   std::vector<Trouble> of_gangs = GangTroubles(gangs, reading.now);
   DateLostNodes(nodes, of_gangs);
   add(std::move(of_gangs));
-  add(NodeTroubles(nodes, gpu_nodes));
+  add(NodeTroubles(nodes, unusable));
   add(TopologyTroubles(topologies));
   add(FabricTroubles(fabrics, !reading.leases));
   add(PolicyTroubles(Read(reading.lossless, "LosslessPolicies are", report), "LosslessPolicy", reading.now));

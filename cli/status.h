@@ -14,8 +14,9 @@
 
 namespace heddle::cli {
 
-// `kubectl heddle status`: what is wrong in a cluster, the worst first. Nothing is judged anew, but cables and ports in
-// files, where nobody has: conditions, statuses and Leases say what operator, extender and agents have found.
+// `kubectl heddle status`: what is wrong in a cluster, the worst first. Nothing is judged anew, but which nodes the
+// planner leaves out (no object says it), and cables and ports in files, where nobody has: conditions, statuses and
+// Leases say what operator, extender and agents have found.
 
 struct StatusOptions {
   std::string ns;                     // of the gangs; empty = all

@@ -13,6 +13,7 @@
 #include "cli/status_parts.h"
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
+#include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "kube/object.h"
 
@@ -40,6 +41,13 @@ Json LeanNode(const Json& object) {
   if (const Json* spec = kube::Find(object, {"spec"})) lean["spec"] = *spec;
   if (const Json* conditions = kube::Find(object, {"status", "conditions"}))
     lean["status"]["conditions"] = *conditions;
+  const Json* allocatable = kube::Find(object, {"status", "allocatable"});
+  if (allocatable == nullptr || !allocatable->is_object()) return lean;
+  Json& gpus = lean["status"]["allocatable"];
+  gpus = Json::object();
+  for (const auto& [resource, amount] : allocatable->items()) {
+    if (crds::IsGpuResource(resource)) gpus[resource] = amount;
+  }
   return lean;
 }
 

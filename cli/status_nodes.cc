@@ -5,7 +5,6 @@
 #include <map>
 #include <string_view>
 
-#include "cli/node_selection.h"
 #include "cli/status_parts.h"
 #include "crds/condition.h"
 #include "crds/keys.h"
@@ -107,6 +106,44 @@ constexpr std::array kRailWords{
               Gravity::kNote},
 };
 
+// Of a node that no gang may use; what is not here, conditions and Leases say.
+struct UnusableWords {
+  std::string_view word, what, remedy;
+  Gravity gravity;
+  TroubleOrder order;
+};
+constexpr std::array kUnusableWords{
+    UnusableWords{"NotReady", "not ready",
+                  "look at the machine and its kubelet: kubectl describe node; docs/night.md",
+                  Gravity::kProblem, kOfNodes},
+    UnusableWords{"Cordoned", "cordoned", "kubectl uncordon, once it is mended", Gravity::kWarning, kOfNodes},
+    UnusableWords{"GpuCountMismatch", "GPU count mismatch",
+                  "restart the GPU vendor's device plugin, or end its time slicing; docs/conditions.md",
+                  Gravity::kProblem, kOfGpus},
+    UnusableWords{"NoTopology", "GPUs without a NodeTopology",
+                  "kubectl heddle doctor: the operator makes it, and the agent on the node reports",
+                  Gravity::kWarning, kOfAgents},
+    UnusableWords{"Excluded", "excluded", "to use it, take it out of spec.excludedNodes", Gravity::kNote,
+                  kOfNodes},
+    UnusableWords{"NodeGone", "its Node is gone", "nothing: its NodeTopology goes with it", Gravity::kNote,
+                  kOfNodes},
+};
+
+// Since when, and why, as far as the Node itself knows.
+void AddWhatTheNodeSays(const Json& node, Trouble& trouble) {
+  if (trouble.reason == "Cordoned") {
+    for (const Json& taint : kube::ArrayAt(node, {"spec", "taints"})) {
+      if (kube::StringAt(taint, {"key"}) == "node.kubernetes.io/unschedulable")
+        trouble.since = base::ParseTime(kube::StringAt(taint, {"timeAdded"}));
+    }
+  } else if (trouble.reason == "NotReady") {
+    if (const Json* ready = kube::Condition(node, "Ready")) {
+      trouble.since = ConditionSince(*ready);
+      trouble.message = kube::StringAt(*ready, {"message"});
+    }
+  }
+}
+
 std::string LookAtAgent() {
   return fmt::format("kubectl -n {} get pods -o wide, and the log of the agent there",
                      crds::keys::kNamespace);
@@ -172,28 +209,24 @@ std::optional<base::WallTime> ConditionSince(const Json& condition) {
   return base::ParseTime(kube::StringAt(condition, {"lastTransitionTime"}));
 }
 
-std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::set<std::string>& gpu_nodes) {
+std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::map<std::string, Unusable>& unusable) {
+  std::map<std::string, const Json*> by_name;
+  for (const Json& node : nodes) by_name[kube::Name(node)] = &node;
   std::vector<Trouble> troubles;
-  for (const Json& node : nodes) {
-    const std::string name = kube::Name(node), why = WhyUnusable(node);
-    if (why.empty() || !gpu_nodes.contains(name)) continue;
-    Trouble trouble{.order = kOfNodes, .kind = "Node", .reason = why, .what = why, .names = {name}};
-    if (why == "Cordoned") {
-      trouble.gravity = Gravity::kWarning;
-      trouble.what = "cordoned";
-      trouble.remedy = "kubectl uncordon, once it is mended";
-      for (const Json& taint : kube::ArrayAt(node, {"spec", "taints"})) {
-        if (kube::StringAt(taint, {"key"}) == "node.kubernetes.io/unschedulable")
-          trouble.since = base::ParseTime(kube::StringAt(taint, {"timeAdded"}));
-      }
-    } else {
-      trouble.what = "not ready";
-      trouble.remedy = "look at the machine and its kubelet: kubectl describe node; docs/night.md";
-      if (const Json* ready = kube::Condition(node, "Ready")) {
-        trouble.since = ConditionSince(*ready);
-        trouble.message = kube::StringAt(*ready, {"message"});
-      }
-    }
+  for (const auto& one : unusable) {
+    const Unusable& why = one.second;
+    const auto words = std::find_if(kUnusableWords.begin(), kUnusableWords.end(),
+                                    [&why](const UnusableWords& of) { return of.word == why.word; });
+    // An agent that has not reported is named by its NodeTopology; here is the node that has none.
+    if (words == kUnusableWords.end() || (why.word == "NoTopology" && why.message.empty())) continue;
+    Trouble trouble{.gravity = words->gravity, .order = words->order, .kind = "Node", .reason = why.word};
+    trouble.what = words->what;
+    trouble.names = {one.first};
+    trouble.message = why.message;
+    trouble.remedy = words->remedy;
+    if (!why.fabric.empty()) trouble.remedy += " of Fabric " + why.fabric;
+    const auto node = by_name.find(one.first);
+    if (node != by_name.end()) AddWhatTheNodeSays(*node->second, trouble);
     troubles.push_back(std::move(trouble));
   }
   return troubles;

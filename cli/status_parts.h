@@ -1,6 +1,6 @@
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,8 +33,17 @@ inline constexpr std::chrono::minutes kPatience{10};
 std::optional<base::WallTime> ConditionSince(const crds::Json& condition);
 
 std::vector<Trouble> GangTroubles(const std::vector<crds::Gang>& gangs, base::WallTime now);
-// Node objects that no gang may use, of those that have GPUs.
-std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::set<std::string>& gpu_nodes);
+// Why no gang may use a node.
+struct Unusable {
+  std::string word;     // of docs/conditions.md#nodes-that-no-gang-may-use: "NotReady", "GpuCountMismatch"
+  std::string message;  // of GPUs that were counted
+  std::string fabric;   // of Excluded: whose list it is in
+};
+// By node, as the extender judges: of those that have a NodeTopology, or offer GPUs without one. What could not be read
+// condemns none.
+std::map<std::string, Unusable> FindUnusable(const StatusReading& reading);
+// Those of them that neither their agents' reports nor their Leases name.
+std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::map<std::string, Unusable>& unusable);
 // What agents say of their nodes.
 std::vector<Trouble> TopologyTroubles(const Objects& topologies);
 // Agents that do not renew their Lease, of those that have reported.

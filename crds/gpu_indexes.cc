@@ -14,6 +14,10 @@ bool IsGpuResource(std::string_view name) {
   return std::binary_search(kGpuResources.begin(), kGpuResources.end(), name);
 }
 
+bool GpuCounts::agree() const {
+  return allocatable >= healthy && allocatable <= all && all <= int(kMostGpus);
+}
+
 std::uint32_t IndexesOf(const topology::Node& node, std::uint32_t positions) {
   std::uint32_t indexes = 0;
   for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {

@@ -26,10 +26,8 @@ int HealthyGpus(const topology::Node& node) {
                            [](const topology::Gpu& gpu) { return gpu.healthy; }));
 }
 
-// The device plugin withdraws an unhealthy GPU some time before or after the agent reports it, so every
-// number between the healthy and all of them agrees.
 bool CountsAgree(const topology::Node& topology, const NodeFacts& node) {
-  return node.gpus >= HealthyGpus(topology) && node.gpus <= int(topology.gpus.size());
+  return crds::GpuCounts{node.gpus, HealthyGpus(topology), int(topology.gpus.size())}.agree();
 }
 
 std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topology, const NodeFacts* node) {
@@ -41,7 +39,7 @@ std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topo
     return found->second;
   }
   if (inputs.stale_nodes.contains(topology.name)) return "TopologyStale";
-  if (topology.gpus.size() > kMostGpus || !CountsAgree(topology, *node)) return "GpuCountMismatch";
+  if (!CountsAgree(topology, *node)) return "GpuCountMismatch";
   return {};
 }
 

@@ -3,6 +3,7 @@
 import dataclasses
 import http.client
 import itertools
+import json
 import subprocess
 from pathlib import Path
 
@@ -266,6 +267,11 @@ class MainJob(HeddleTestCase):
                     raise AssertionError(message or "no message")
                 return True
             self.heddle.wait_for(named, "the refusal to name GpuCountMismatch", 60)
+            told = subprocess.run([self.binaries / "kubectl-heddle", "status", "-o", "json"], capture_output=True, text=True,
+                                  check=False, timeout=60, env=self.plane.tool_environment())
+            self.assertEqual(told.returncode, 3, told.stderr)
+            self.assertEqual([item["names"] for item in json.loads(told.stdout)["items"]
+                              if item["reason"] == "GpuCountMismatch"], [[node]])
         finally:
             self.nodes.set_allocatable(node, **{"nvidia.com/gpu": "8"})
         scenario.wait_bound(self.plane, TEAM, 32, "everything")

@@ -302,6 +302,20 @@ TEST_F(StatusTest, CountsTheGpusOfASidecarBesideThoseOfTheOthers) {
   EXPECT_EQ(RunJson()["totals"]["gpusBound"], 5);
 }
 
+TEST_F(StatusTest, SeesWhatADevicePluginOffersInAClusterAndInAFile) {
+  AddHealthy();
+  server.Edit(kube::kNodes, {"", "node-03"}, [](Json& node) {
+    node["status"]["allocatable"] = {{"cpu", "128"}, {"nvidia.com/gpu", "0"}};
+  });
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("node node-03"), HasSubstr("0 GPUs allocatable, and its agent finds 8"),
+                    HasSubstr("16 nodes (1 out of use), 128 GPUs: 0 bound, 120 free, 8 out of use")));
+  const Output file = Show(Saved({ResourceOf(keys::kNodeTopology), kube::kNodes}));
+  EXPECT_THAT(Whats(Json::parse(file.out, nullptr, false)), Contains("GPU count mismatch"));
+}
+
 // "No GPUs" would be a lie that nobody looks after.
 TEST_F(StatusTest, NamesANodeOfWhichNobodyKnowsTheGpus) {
   AddHealthy();

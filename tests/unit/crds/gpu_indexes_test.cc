@@ -25,6 +25,18 @@ TEST(GpuIndexes, DifferFromPositionsWhereAGpuIsMissing) {
   EXPECT_EQ(PositionsOf(node, 0b10), 0u) << "GPU 1 fell off the bus";
 }
 
+TEST(GpuCounts, AgreeFromTheHealthyToAllOfThem) {
+  for (const int allocatable : {7, 8}) {
+    EXPECT_TRUE((GpuCounts{.allocatable = allocatable, .healthy = 7, .all = 8}.agree())) << allocatable;
+  }
+  for (const int allocatable : {0, 6, 9, 80}) {
+    EXPECT_FALSE((GpuCounts{.allocatable = allocatable, .healthy = 7, .all = 8}.agree())) << allocatable;
+  }
+  EXPECT_TRUE((GpuCounts{.allocatable = 0, .healthy = 0, .all = 0}.agree()));
+  EXPECT_FALSE((GpuCounts{.allocatable = 33, .healthy = 33, .all = 33}.agree()))
+      << "more than a set can hold";
+}
+
 TEST(GpuResources, AreKnownByName) {
   for (const std::string_view name : kGpuResources) EXPECT_TRUE(IsGpuResource(name));
   EXPECT_FALSE(IsGpuResource("nvidia.com/mig-1g.10gb"));

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/counted.h"
+#include "cli/node_selection.h"
+#include "cli/status_parts.h"
+#include "crds/condition.h"
+#include "crds/gpu_indexes.h"
+#include "crds/pod_templates.h"
+#include "kube/object.h"
+
+namespace heddle::cli {
+namespace {
+
+using crds::Json;
+
+std::map<std::string, const Json*> IndexByName(const base::Result<Objects>& objects) {
+  std::map<std::string, const Json*> by_name;
+  if (!objects) return by_name;
+  for (const Json& one : *objects) by_name.emplace(kube::Name(one), &one);
+  return by_name;
+}
+
+// The GPUs that pods may be given. Nothing where the Node does not say what it offers, as in a file that was cut.
+std::optional<int> AllocatableGpus(const Json& node) {
+  const Json* allocatable = kube::Find(node, {"status", "allocatable"});
+  if (allocatable == nullptr || !allocatable->is_object()) return std::nullopt;
+  std::int64_t gpus = 0;
+  for (const auto& [resource, amount] : allocatable->items()) {
+    // As a quantity: a thousand, which time slicing may make of a few, is written 1k.
+    if (crds::IsGpuResource(resource)) gpus += std::clamp<std::int64_t>(crds::BytesOf(amount), 0, 1024);
+  }
+  return int(gpus);
+}
+
+// The Fabric that keeps a node out, by node.
+std::map<std::string, std::string> ExcludingFabrics(const base::Result<Objects>& fabrics) {
+  std::map<std::string, std::string> excluding;
+  if (!fabrics) return excluding;
+  for (const Json& fabric : *fabrics) {
+    for (const Json& node : kube::ArrayAt(fabric, {"spec", "excludedNodes"})) {
+      if (node.is_string()) excluding.emplace(node.get<std::string>(), kube::Name(fabric));
+    }
+  }
+  return excluding;
+}
+
+// An agent that never had a Lease is not late, it is not there: the extender goes on with what was published.
+std::set<std::string> LateAgents(const StatusReading& reading) {
+  std::set<std::string> late;
+  if (!reading.topologies || !reading.leases) return late;
+  for (const Trouble& silent : SilentAgents(*reading.topologies, *reading.leases, reading.now)) {
+    if (silent.since) late.insert(silent.names.front());
+  }
+  return late;
+}
+
+// What its agent says of the whole report, in the planner's word.
+std::string WordOfReport(const Json& topology) {
+  if (kube::StringAt(topology, {"status", "observedAt"}).empty()) return "NoTopology";
+  const Json* ready = kube::Condition(topology, crds::kReady);
+  if (ready == nullptr) return "";
+  const std::string reason = kube::StringAt(*ready, {"reason"});
+  if (reason == "Contradictory") return "TopologyContradictory";
+  return reason == "BusUnreadable" ? "GpusUnread" : "";
+}
+
+std::string MismatchSentence(const crds::GpuCounts& gpus) {
+  std::string sentence =
+      fmt::format("{} allocatable, and its agent finds {}", base::Counted(gpus.allocatable, "GPU"), gpus.all);
+  if (gpus.healthy < gpus.all) sentence += fmt::format(", {} of them healthy", gpus.healthy);
+  return sentence;
+}
+
+// The sentence for GpuCountMismatch; empty where the counts agree.
+std::string CompareGpus(const Json& topology, const Json& node) {
+  const std::optional<int> allocatable = AllocatableGpus(node);
+  if (!allocatable) return "";
+  const Json& found = kube::ArrayAt(topology, {"status", "gpus"});
+  const auto healthy = std::count_if(found.begin(), found.end(), [](const Json& gpu) {
+    return kube::StringAt(gpu, {"health"}) == "Healthy";
+  });
+  const crds::GpuCounts gpus{*allocatable, int(healthy), int(found.size())};
+  return gpus.agree() ? "" : MismatchSentence(gpus);
+}
+
+}  // namespace
+
+// In the order of WhyUnusable in extender/occupancy.cc, so that a node has the word that the planner has for it.
+std::map<std::string, Unusable> FindUnusable(const StatusReading& reading) {
+  std::map<std::string, Unusable> unusable;
+  if (!reading.topologies) return unusable;
+  const auto nodes = IndexByName(reading.nodes), topologies = IndexByName(reading.topologies);
+  const auto excluding = ExcludingFabrics(reading.fabrics);
+  const std::set<std::string> late = LateAgents(reading);
+  const auto judge = [&](const std::string& name, const Json& topology) -> Unusable {
+    const auto node = nodes.find(name);
+    if (reading.nodes && node == nodes.end()) return {"NodeGone", "", ""};
+    if (node != nodes.end()) {
+      if (std::string why = WhyUnusable(*node->second); !why.empty()) return {std::move(why), "", ""};
+    }
+    if (const auto fabric = excluding.find(name); fabric != excluding.end())
+      return {"Excluded", "", fabric->second};
+    if (std::string why = WordOfReport(topology); !why.empty()) return {std::move(why), "", ""};
+    if (late.contains(name)) return {"TopologyStale", "", ""};
+    if (node == nodes.end()) return {};
+    std::string differ = CompareGpus(topology, *node->second);
+    return differ.empty() ? Unusable{} : Unusable{"GpuCountMismatch", std::move(differ), ""};
+  };
+  for (const auto& [name, topology] : topologies) {
+    if (Unusable why = judge(name, *topology); !why.word.empty()) unusable.emplace(name, std::move(why));
+  }
+  for (const auto& [name, node] : nodes) {
+    const int gpus = AllocatableGpus(*node).value_or(0);
+    if (gpus == 0 || topologies.contains(name)) continue;
+    if (const auto fabric = excluding.find(name); fabric != excluding.end()) {
+      unusable.emplace(name, Unusable{"Excluded", "", fabric->second});
+    } else {
+      unusable.emplace(name, Unusable{"NoTopology", base::Counted(gpus, "GPU") + " allocatable", ""});
+    }
+  }
+  return unusable;
+}
+
+}  // namespace heddle::cli
