@@ -124,14 +124,14 @@ class FrameworkTestCase(HeddleTestCase):
         for first in range(0, len(nodes), size):
             self.assertEqual(len(set(nodes[first:first + size])), 1, f"ranks {first} to {first + size - 1}")
 
-    def ranks_file(self, owner):
-        """The rows of its ranks.tsv, without the names of the columns; none where it has no file."""
+    def ranks_file(self, owner, key="ranks.tsv"):
+        """The rows of its ranks, without the names of the columns; none where it has no file, or that has no such key."""
         made = self.plane.rest.find(path("configmaps", TEAM, f"{owner}-heddle-ranks"))
-        return [line.split("\t") for line in made["data"]["ranks.tsv"].splitlines()[1:]] if made else []
+        return [line.split("\t") for line in made["data"].get(key, "").splitlines()[1:]] if made else []
 
-    def assert_in_the_file(self, owner, pods):
+    def assert_in_the_file(self, owner, pods, key="ranks.tsv"):
         """The file says of these pods, and of no others, which rank each has and on which node."""
-        self.assertEqual([(int(rank), pod, node) for rank, pod, node, _ in self.ranks_file(owner)],
+        self.assertEqual([(int(rank), pod, node) for rank, pod, node, _ in self.ranks_file(owner, key)],
                          [(rank, pod["metadata"]["name"], bound_to(pod)) for rank, pod in enumerate(self.by_rank(pods))])
 
     def heddle_command(self, *arguments):

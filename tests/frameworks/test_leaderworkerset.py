@@ -66,6 +66,27 @@ class LeaderWorkerSetController(FrameworkTestCase):
         self.assertEqual(new["spec"]["leader"], self.by_rank(after[0])[0]["metadata"]["uid"])
         self.assert_as_planned(new, after[0])
 
+    def test_each_group_has_its_own_ranks_in_the_one_file_which_goes_with_the_last(self):
+        made, = copy.deepcopy(example("leaderworkerset"))
+        made["metadata"]["name"] = "meet"
+        container = made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["containers"][0]
+        container["env"] = [{"name": "PET_RDZV_BACKEND", "value": "c10d"}]
+        self.apply(made)
+        before = self.groups(self.placed(8, f"{LWS}name=meet"))
+        for index, pods in before.items():
+            self.assert_in_the_file("meet", pods, f"ranks-{index}.tsv")
+        kept = self.ranks_file("meet", "ranks-1.tsv")
+        self.plane.rest.delete(path("pods", TEAM, self.by_rank(before[0])[2]["metadata"]["name"]))
+        gone = {pod["metadata"]["uid"] for pod in before[0]}
+        after = self.groups(self.placed(8, f"{LWS}name=meet", but=gone))
+        self.assert_in_the_file("meet", after[0], "ranks-0.tsv")
+        self.assertEqual(self.ranks_file("meet", "ranks-1.tsv"), kept)
+        file = path("configmaps", TEAM, "meet-heddle-ranks")
+        self.assertEqual(sorted(self.plane.rest.get(file)["data"]),
+                         ["hostfile-0", "hostfile-1", "ranks-0.tsv", "ranks-1.tsv"])
+        self.plane.kubectl("-n", TEAM, "delete", "leaderworkerset", "meet")
+        self.wait_for(lambda: self.plane.rest.find(file) is None, "the file of the ranks to go with its Gangs")
+
     def test_another_replica_is_another_gang_and_one_less_gives_its_gpus_back(self):
         made, = copy.deepcopy(example("leaderworkerset"))
         made["metadata"]["name"] = "wide"
