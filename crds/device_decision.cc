@@ -118,6 +118,36 @@ std::string_view NicOf(std::string_view port) {
   return port.substr(0, port.rfind(':'));
 }
 
+// Whether a GPU has lost a compute NIC that this entry is for.
+bool AsksForLostNic(const RdmaResource& resource, const topology::Node& node) {
+  const bool compute = resource.roles.empty() || Contains(resource.roles, topology::NicRole::kCompute);
+  return compute && std::any_of(node.gpus.begin(), node.gpus.end(), [&](const topology::Gpu& gpu) {
+           return gpu.nic_gone && (resource.rails.empty() || Contains(resource.rails, gpu.nic_gone->rail));
+         });
+}
+
+// A card that fails is published no more. Without its port the NICs that are left would pass for a whole node, so what
+// was told of it stays, and the agent keeps the device back, until the NIC is there again or is missed by no GPU.
+void KeepLostNics(const RdmaDevicePolicy& policy, const topology::Node& node,
+                  const std::vector<DeviceWish>& told, Offers& offers) {
+  if (policy.spec.mode != DeviceMode::kWholeNode) return;
+  for (const RdmaResource& resource : policy.spec.resources) {
+    const auto found = offers.wishes.find(resource.name);
+    if (found == offers.wishes.end() || !found->second.reason.empty()) continue;
+    if (!AsksForLostNic(resource, node)) continue;
+    DeviceWish& wish = found->second;
+    for (const DeviceWish& before : told) {
+      if (before.resource != wish.resource || before.policies != wish.policies || before.mode != wish.mode)
+        continue;
+      for (const std::string& port : before.ports) {
+        const bool lost = node.FindNic(NicOf(port)) == nullptr && !Contains(wish.ports, port);
+        if (lost && wish.ports.size() < kMaxPorts) wish.ports.push_back(port);
+      }
+    }
+    std::sort(wish.ports.begin(), wish.ports.end());
+  }
+}
+
 void Refuse(DeviceWish& wish, std::string reason) {
   wish.ports.clear();
   if (wish.reason.empty()) wish.reason = std::move(reason);
@@ -133,6 +163,7 @@ DeviceDecision::DeviceDecision(const topology::Node& node, const std::vector<Dev
   std::set<std::string> ambiguous;
   for (const RdmaDevicePolicy* policy : policies) {
     Offers offers = OffersOf(*policy, node, others);
+    KeepLostNics(*policy, node, told, offers);
     for (const std::string& problem : offers.problems) problems_[policy->name].push_back(problem);
     for (auto& [name, wish] : offers.wishes) Take(std::move(wish));
     ambiguous.merge(offers.ambiguous);

@@ -18,7 +18,8 @@ namespace heddle::crds {
 // results.
 class DeviceDecision {
  public:
-  // `told`: what stands in the node's spec; a generation that tells it nothing new keeps the old one's number.
+  // `told`: what stands in the node's spec; a generation that tells it nothing new keeps the old one's number, and of a
+  // whole node the ports of a compute NIC that a GPU has lost stay (topology::LostNic).
   // `policies`: those that select it. `unreadable`: names of policies that cannot be read; what one of them told stays,
   // and others get neither its NICs nor its names. `others`: the other plugins that can be run. All must outlive this.
   DeviceDecision(const topology::Node& node, const std::vector<DeviceWish>& told,

@@ -8,8 +8,10 @@
 namespace heddle::crds {
 namespace {
 
+using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 RdmaDevicePolicy PolicyNamed(std::string name, std::vector<RdmaResource> resources) {
@@ -111,6 +113,32 @@ TEST(DeviceDecision, LeavesAShortReasonAsItIs) {
       wishes[0].reason,
       "several policies name this resource: narrow nodeSelector of all but one of RdmaDevicePolicies one, "
       "two");
+}
+
+TEST(DeviceDecision, AWholeNodeThatLostANicIsNotTheNicsThatAreLeft) {
+  topology::Node node = NodeOfTwoRails();
+  node.gpus.emplace_back();
+  RdmaDevicePolicy policy = PolicyNamed("dgx", {{"heddle.dev/rdma", {}, {}, 1}});
+  policy.spec.mode = DeviceMode::kWholeNode;
+  const std::vector<DeviceWish> told = WishesOf(node, {policy});
+  ASSERT_THAT(told, SizeIs(1));
+  const std::string lost = node.nics[1].name + ":1";
+  ASSERT_THAT(told[0].ports, Contains(lost));
+  topology::Node less = node;
+  less.nics.pop_back();
+  less.gpus[0].nic_gone = topology::LostNic{1, ""};
+  EXPECT_EQ(WishesOf(less, {policy}, told), told);
+  EXPECT_EQ(WishesOf(node, {policy}, told), told) << "it is back";
+  // Nobody misses it: the machine has one less for good.
+  less.gpus[0].nic_gone.reset();
+  EXPECT_THAT(WishesOf(less, {policy}, told)[0].ports, Not(Contains(lost)));
+  // The policy asks for it no more, or gives out NICs one by one.
+  less.gpus[0].nic_gone = topology::LostNic{1, ""};
+  policy.spec.resources[0].rails = {0};
+  EXPECT_THAT(WishesOf(less, {policy}, told)[0].ports, Not(Contains(lost)));
+  policy.spec.resources[0].rails.clear();
+  policy.spec.mode = DeviceMode::kNics;
+  EXPECT_THAT(WishesOf(less, {policy}, told)[0].ports, Not(Contains(lost)));
 }
 
 }  // namespace
