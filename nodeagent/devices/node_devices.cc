@@ -130,13 +130,39 @@ void NodeDevices::Read(std::vector<crds::LosslessReport> reports) {
 
 void NodeDevices::Hear(GrantReadings& readings) {
   const std::lock_guard lock(mutex_);
-  NameOwn(offers_, readings);
   if (readings.state != GrantsState::kRead) return;
   heard_ = true;
   facts_.allocatable = readings.allocatable;
   Compare(readings);
-  if (seen_) grants_ = JoinGrants(readings, seen_->node).grants;
+  last_ = readings;
   Offer();
+  readings.own = last_.own;
+}
+
+void NodeDevices::NameHeld() {
+  last_.own.clear();
+  NameOwn(offers_, last_);
+  std::map<std::pair<std::string, std::string>, Held> held;
+  for (const ContainerDevices& container : last_.containers) {
+    const std::string holder =
+        fmt::format("{}/{}/{}", container.pod_namespace, container.pod, container.container);
+    for (const DeviceSet& set : container.devices) {
+      if (set.claim) continue;
+      for (const std::string& id : set.ids) {
+        const std::pair key(set.resource, id);
+        const auto before = held_.find(key);
+        const auto named = last_.own.find(key);
+        if (before != held_.end() && before->second.holder == holder) {
+          held.try_emplace(key, before->second);
+        } else if (named != last_.own.end()) {
+          held.try_emplace(key, Held{holder, named->second});
+        }
+      }
+    }
+  }
+  held_ = std::move(held);
+  for (const auto& [key, one] : held_) last_.own[key] = one.names;
+  if (seen_) grants_ = JoinGrants(last_, seen_->node).grants;
 }
 
 void NodeDevices::Compare(const GrantReadings& readings) {
@@ -256,6 +282,7 @@ void NodeDevices::Offer() {
     }
     plugins_.Set(offers_);
   }
+  NameHeld();
   Publish();
 }
 
@@ -316,6 +343,7 @@ void NodeDevices::Publish() {
   }
   if (seen_) news.conditions.push_back(NcclCondition());
   if (options_.pods) JudgePods(news.conditions);
+  news.own = last_.own;
   if (news_ == news) return;
   news_ = news;
   if (on_news_) on_news_(news);

@@ -7,6 +7,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -45,6 +46,8 @@ struct DeviceNews {
   std::vector<crds::DeviceReport> reports;  // one for each wish; none for heddle.dev/fabric
   // NcclFilesWritten, and of pods that are watched DevicesAsPlanned and RdmaPodsComplete.
   std::vector<crds::Condition> conditions;
+  // What the ids of our own that pods hold stand for, with those that are offered no more (GrantReadings::own).
+  decltype(GrantReadings::own) own;
   friend bool operator==(const DeviceNews&, const DeviceNews&) = default;
 };
 
@@ -70,7 +73,8 @@ class NodeDevices {
   void Wish(std::vector<crds::DeviceWish> devices, std::vector<crds::LosslessWish> lossless);
   // What the ports were read back as: only then NCCL is told how data is marked.
   void Read(std::vector<crds::LosslessReport> reports);
-  // Learns what the kubelet can give, and names what ids of our own stand for (GrantReadings::own).
+  // Learns what the kubelet can give and who holds what, and names what ids of our own stand for (GrantReadings::own).
+  // Before the first look and the first wish that is not known, and DeviceNews::own says it once it is.
   void Hear(GrantReadings& readings);
   void PodsChanged();
 
@@ -87,7 +91,15 @@ class NodeDevices {
   void Run(std::stop_token stop) { plugins_.Run(std::move(stop)); }
 
  private:
-  void Offer();  // under the lock
+  // A device of ours that a container holds: what it was when that was heard first. Of an id that another policy gives
+  // another meaning, or none, the container has what it got.
+  struct Held {
+    std::string holder;              // "namespace/pod/container"
+    std::vector<std::string> names;  // as in GrantReadings::own
+  };
+
+  void Offer();     // under the lock
+  void NameHeld();  // under the lock: held_ and grants_, of what was heard last and is offered now
   void Compare(
       const GrantReadings& readings);  // under the lock: what is offered with what the kubelet can give
   void WriteNccl();                    // under the lock
@@ -127,7 +139,9 @@ class NodeDevices {
   std::map<std::string, Standing> standings_;
   std::map<std::string, std::string> foreign_;  // resource → a device of it that is not ours, as heard last
   std::set<std::string> missing_;  // resources that the kubelet took and cannot give, as heard last
-  std::map<std::string, std::string> elsewhere_;  // the same, heard twice in a row
+  std::map<std::string, std::string> elsewhere_;              // the same, heard twice in a row
+  GrantReadings last_;                                        // that were read; until then without containers
+  std::map<std::pair<std::string, std::string>, Held> held_;  // by resource and id
   std::vector<crds::Grant> grants_;
   bool heard_ = false;  // the kubelet has said once what it can give
   // By resource, until the kubelet was asked for it.

@@ -13,14 +13,19 @@ namespace heddle::nodeagent {
 namespace {
 
 // What there is to say of the grants; `status` gets them where they were read, or nobody wants them.
-std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const topology::Node& node,
-                                            crds::NodeTopologyStatus& status) {
+std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const DeviceNews* devices,
+                                            const topology::Node& node, crds::NodeTopologyStatus& status) {
   if (readings == nullptr) {
     const crds::Condition* old = crds::FindCondition(status.conditions, kGrantsKnown);
     return old == nullptr ? std::nullopt : std::optional(*old);
   }
-  JoinedGrants joined = JoinGrants(*readings, node);
-  std::optional<crds::Condition> condition = GrantsCondition(*readings, joined, node);
+  // An agent that starts hears who holds what before it knows what it offers, and so what our ids stand for.
+  GrantReadings named = *readings;
+  if (devices != nullptr) {
+    for (const auto& [id, names] : devices->own) named.own.insert_or_assign(id, names);
+  }
+  JoinedGrants joined = JoinGrants(named, node);
+  std::optional<crds::Condition> condition = GrantsCondition(named, joined, node);
   const bool final = readings->state == GrantsState::kRead || readings->state == GrantsState::kNotAsked;
   if (final) status.grants = std::move(joined.grants);
   return condition;
@@ -108,7 +113,8 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.agent_version = std::string(base::kVersion);
   status.boot_id = observation.boot_id;
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
-  if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
+  if (auto condition = ReportGrants(grants, devices, observation.node, status))
+    found.push_back(*std::move(condition));
   if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));
   if (auto condition = SpecCondition(not_understood)) found.push_back(*std::move(condition));
   if (auto condition = CablesCondition(current.spec.cables)) found.push_back(*std::move(condition));

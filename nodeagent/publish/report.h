@@ -22,7 +22,8 @@ namespace heddle::nodeagent {
 // Grants that could not be read stay as they are, too: a kubelet that is away starts no pods meanwhile, and who
 // reads a grant leaves out those of pods that are gone. Null: nobody has asked yet, so what is said of them stays.
 //
-// Of `devices` the reports are status.devices, and the conditions stand beside the others. Null: none are offered.
+// Of `devices` the reports are status.devices, the conditions stand beside the others, and what our own ids stand for
+// names what `grants` has. Null: none are offered.
 //
 // Of ports that are withdrawn nothing is usable, so that placement goes past them. `lossless` null, or without
 // reports: what is said of them stays.

@@ -402,6 +402,38 @@ TEST_F(NodeDevicesTest, SaysWhatDiffersFromThePlanAndWhatAPodLacks) {
   }));
 }
 
+// An agent that starts again hears of pods before it has looked, and a policy may go while pods hold its devices.
+TEST_F(NodeDevicesTest, NamesWhatPodsHoldOnceItKnowsItsDevicesAndAlsoUnderAnotherPolicy) {
+  NodeDevices& devices = Start();
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  readings.containers = {{"train", "a", "w", {{kResource, false, {"node"}}}}};
+  devices.Hear(readings);
+  const std::pair<std::string, std::string> id(kResource, "node");
+  EXPECT_FALSE(readings.own.contains(id));
+  crds::DeviceWish wish = Nics();
+  wish.mode = crds::DeviceMode::kWholeNode;
+  devices.Wish({wish}, {});
+  devices.Look(seen_);
+  EXPECT_TRUE(WaitForNews([&](const DeviceNews& news) {
+    const auto own = news.own.find(id);
+    return own != news.own.end() && own->second.size() == nics_.size();
+  }));
+  const std::string first = nics_.front() + ":1", last = nics_.back() + ":1";
+  EXPECT_THAT(devices.Holders(last), ElementsAre("train/a"));
+  devices.Wish({}, {});
+  devices.Hear(readings);
+  EXPECT_TRUE(readings.own.contains(id)) << "the container has them still";
+  EXPECT_THAT(devices.Holders(last), ElementsAre("train/a"));
+  wish.ports.pop_back();
+  devices.Wish({wish}, {});
+  EXPECT_THAT(devices.Holders(last), ElementsAre("train/a")) << "it got them when they were in it";
+  readings.containers[0].pod = "b";
+  devices.Hear(readings);
+  EXPECT_THAT(devices.Holders(last), IsEmpty());
+  EXPECT_THAT(devices.Holders(first), ElementsAre("train/b"));
+}
+
 TEST_F(NodeDevicesTest, SaysWhenAnotherPluginHasTheResource) {
   NodeDevices& devices = Start();
   devices.Wish({Nics()}, {});

@@ -59,6 +59,23 @@ TEST(Report, KeepsTheTimeSinceWhichDiscoveryIsIncompleteWhileAPassIsStuck) {
   EXPECT_TRUE(crds::IsTrue(current.status.conditions, kDiscoveryComplete));
 }
 
+// The kubelet is asked before the first look is there, and what a whole node is follows from that and the spec.
+TEST(Report, NamesWhatPodsHoldAsTheDevicesAreKnownNowAndNotAsTheyWereWhenItWasHeard) {
+  GrantReadings grants;
+  grants.state = GrantsState::kRead;
+  grants.containers = {{"train", "a", "w", {{"heddle.dev/rdma", false, {"node"}}}}};
+  const Observation seen = EfaHost();
+  const std::string nic = seen.node.nics[0].name;
+  DeviceNews news;
+  news.own[{"heddle.dev/rdma", "node"}] = {nic};
+  crds::NodeTopology current;
+  current.name = "n";
+  const auto status = Report(current, seen, base::WallTime{}, &grants, &news).status;
+  ASSERT_EQ(status.grants.size(), 1U);
+  EXPECT_EQ(status.grants[0].nics, std::vector<std::string>{nic});
+  EXPECT_TRUE(status.grants[0].unmatched.empty());
+}
+
 // What a newer chart writes into a spec may be any text; half a character is refused by the API server.
 TEST(Report, CutsLongMessagesBetweenCharacters) {
   for (std::size_t before = 0; before < 3; ++before) {
