@@ -175,8 +175,12 @@ void Plugins::Renew(const std::string& resource) {
 }
 
 std::string Plugins::SocketOf(const std::string& resource) const {
+  // Two resources are two names: what their names may have stays as it is, and no domain has the '_' of the slash.
   std::string name = "heddle-";
-  for (const char c : resource) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
+  for (const char c : resource) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_';
+    name += plain ? c : '_';
+  }
   constexpr std::string_view kEnd = ".sock";
   const std::size_t room = kMaxSocketPath - std::min(kMaxSocketPath, options_.folder.size() + 1);
   if (name.size() + kEnd.size() > room) {

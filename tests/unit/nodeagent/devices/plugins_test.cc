@@ -188,6 +188,25 @@ TEST(Plugins, AResourceThatIsNoLongerWantedGoesAndOneMoreComes) {
   EXPECT_TRUE(kubelet.WaitFor("heddle.dev/rail1", {"mlx5_1"}));
 }
 
+TEST(Plugins, ResourcesThatDifferByADotOrADashDoNotTakeEachOthersSocket) {
+  const test::TemporaryFolder folder;
+  KubeletDouble kubelet(folder.path());
+  kubelet.Start();
+  std::vector<Offer> offers;
+  for (const char* resource :
+       {"heddle.dev/rail0", "heddle.dev/rail.0", "heddle.dev/rail-0", "heddle.dev/rail_0"}) {
+    offers.push_back(Nics({"mlx5_" + std::to_string(offers.size())}));
+    offers.back().resource = resource;
+  }
+  const Agent agent(folder.path(), offers);
+  for (std::size_t i = 0; i < offers.size(); ++i)
+    EXPECT_TRUE(kubelet.WaitFor(offers[i].resource, {"mlx5_" + std::to_string(i)}));
+  std::size_t sockets = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    sockets += entry.path().filename().string().starts_with("heddle-") && entry.is_socket() ? 1 : 0;
+  EXPECT_EQ(sockets, offers.size());
+}
+
 TEST(Plugins, TheSecondAgentOnAFolderWaitsForTheFirst) {
   const test::TemporaryFolder folder;
   KubeletDouble kubelet(folder.path());
@@ -241,7 +260,7 @@ TEST(Plugins, ASocketThatSomebodyDeletesIsMadeAnew) {
   kubelet.Start();
   Agent agent(folder.path(), {Nics({"mlx5_0"})});
   ASSERT_TRUE(kubelet.WaitForCount(kResource, 1));
-  const std::filesystem::path socket = std::filesystem::path(folder.path()) / "heddle-heddle-dev-rail0.sock";
+  const std::filesystem::path socket = std::filesystem::path(folder.path()) / "heddle-heddle.dev_rail0.sock";
   ASSERT_TRUE(std::filesystem::is_socket(socket));
   std::filesystem::remove(socket);
   EXPECT_TRUE(kubelet.WaitForRegistrations(kResource, 2));
@@ -270,7 +289,7 @@ TEST(Plugins, AnAgentThatWasKilledLeavesASocketThatTheNextReplaces) {
   const test::TemporaryFolder folder;
   KubeletDouble kubelet(folder.path());
   kubelet.Start();
-  std::ofstream(folder.path() + "/heddle-heddle-dev-rail0.sock") << "left";
+  std::ofstream(folder.path() + "/heddle-heddle.dev_rail0.sock") << "left";
   Agent agent(folder.path(), {Nics({"mlx5_0"})});
   EXPECT_TRUE(kubelet.WaitFor(kResource, {"mlx5_0"}));
 }
