@@ -133,6 +133,7 @@ void NodeDevices::Hear(GrantReadings& readings) {
   if (readings.state != GrantsState::kRead) return;
   heard_ = true;
   facts_.allocatable = readings.allocatable;
+  facts_.functions = readings.functions;
   Compare(readings);
   last_ = readings;
   Offer();

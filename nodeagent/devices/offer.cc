@@ -127,6 +127,15 @@ std::string PairTrouble(const topology::Gpu& gpu, const std::vector<std::string>
   return {};
 }
 
+// Whether an id of another plugin stands for this GPU: by its UUID, or as "nvidia0" of Google's plugin does. Of a GPU
+// that is cut by MIG such an id may be an instance, and we offer none of it.
+bool StandsForGpu(const std::string& resource, const std::string& id, const topology::Gpu& gpu,
+                  const DeviceFacts& facts) {
+  if (!gpu.uuid.empty() && id.starts_with(gpu.uuid)) return true;
+  const auto function = facts.functions.find({resource, id});
+  return function != facts.functions.end() && !gpu.pci.empty() && !gpu.mig && function->second == gpu.pci;
+}
+
 // GPUs that another plugin offers would be given twice. `own`: resources that this node is to have from us.
 std::string ForeignGpus(const std::set<std::string>& own, const Node& node, const DeviceFacts& facts) {
   if (!facts.allocatable) return {};
@@ -134,7 +143,7 @@ std::string ForeignGpus(const std::set<std::string>& own, const Node& node, cons
     if (set.claim || own.contains(set.resource)) continue;
     for (const std::string& id : set.ids) {
       for (const topology::Gpu& gpu : node.gpus) {
-        if (!gpu.uuid.empty() && id.starts_with(gpu.uuid)) {
+        if (StandsForGpu(set.resource, id, gpu, facts)) {
           return fmt::format(
               "{} offers GPU {} on this node as well, and a GPU must not be given out twice: switch its "
               "device plugin "

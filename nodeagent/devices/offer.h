@@ -88,6 +88,7 @@ struct DeviceFacts {
   std::set<std::string> ours;
   // What the kubelet can give at all; nothing = it did not say.
   std::optional<std::vector<DeviceSet>> allocatable;
+  decltype(GrantReadings::functions) functions;  // what ids in it stand for that name no device themselves
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
 };
 

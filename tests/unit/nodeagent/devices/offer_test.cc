@@ -131,6 +131,19 @@ TEST(Offers, PairsAreRefusedBesideTheVendorsPlugin) {
   EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts).offered());
 }
 
+TEST(Offers, PairsAreRefusedBesideAPluginThatNamesGpusByTheirDeviceFiles) {
+  DeviceFacts facts = Facts(Machine());
+  facts.allocatable = {{"nvidia.com/gpu", false, {"nvidia5"}}};
+  EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts).offered()) << "it may be no GPU of this node";
+  facts.functions[{"nvidia.com/gpu", "nvidia5"}] = Machine().gpus[3].pci;
+  EXPECT_THAT(OfferOf(Wish(DeviceMode::kPairs), facts).reason, HasSubstr("nvidia.com/gpu offers GPU 3"));
+  facts.allocatable = {{"nvidia.com/gpu", false, {"nvidia5/gi1"}}};
+  facts.functions[{"nvidia.com/gpu", "nvidia5/gi1"}] = Machine().gpus[3].pci;
+  topology::Node node = Machine();
+  node.gpus[3].mig = true;
+  EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts, node).offered()) << "none of ours is of that GPU";
+}
+
 TEST(Offers, PairsNeedGpusThatCdiHasNamesFor) {
   topology::Node node = Machine();
   node.gpus[2].uuid = "";
