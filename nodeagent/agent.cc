@@ -269,7 +269,7 @@ class Lossless {
     if (loop_ && interface) loop_->Wake();
   }
   void Restore(const crds::NodeTopologyStatus& published) {
-    if (loop_) loop_->Restore(published.lossless);
+    if (loop_) loop_->Restore(published.lossless, published.boot_id);
   }
   void Want(std::vector<crds::LosslessWish> wishes) {
     if (loop_) loop_->Want(std::move(wishes));

@@ -52,7 +52,8 @@ void QosLoop::Have(std::vector<QosPort> ports) {
   queue_.Add(kKey);
 }
 
-void QosLoop::Restore(std::vector<LosslessReport> published) {
+void QosLoop::Restore(std::vector<LosslessReport> published, const std::string& boot) {
+  if (!boot.empty() && !options_.boot.empty() && boot != options_.boot) return;
   const std::lock_guard lock(mutex_);
   new_published_ = std::move(published);
 }

@@ -57,8 +57,9 @@ class QosLoop {
   // spec.lossless of the own object.
   void Want(std::vector<crds::LosslessWish> wishes);
   void Have(std::vector<QosPort> ports);
-  // status.lossless, as it stood before this agent started; before Want.
-  void Restore(std::vector<crds::LosslessReport> published);
+  // status.lossless, as it stood before this agent started; before Want. `boot`: of the machine's run in which that was
+  // written; empty = not known. Of another run it says nothing: drivers have their own settings again since.
+  void Restore(std::vector<crds::LosslessReport> published, const std::string& boot = {});
   void Wake();  // something may have changed
 
   void Run(std::stop_token stop);  // blocks until stop; what is under way stays in the journal

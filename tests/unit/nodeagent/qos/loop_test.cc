@@ -739,6 +739,21 @@ TEST(QosLoop, AMachineThatWasRestartedIsSetAgain) {
   bed.RunAll();
   EXPECT_EQ(bed.State(), LosslessState::kCompliant);
   EXPECT_THAT(bed.io.writes, SizeIs(2));
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied, kLosslessApplied)) << "a reboot is no drift";
+}
+
+// Its image is loaded anew each time, and so is the folder of the journal.
+TEST(QosLoop, AMachineWithoutADiskIsSetAgainAfterARestart) {
+  QosBed bed;
+  bed.Start();
+  bed.RunAll();
+  bed.io["mlx5_0:1"].have = Fresh();
+  bed.journal.records.clear();
+  bed.options.boot = "boot-2";
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
 }
 
 TEST(QosLoop, ReadsEachPortTwiceAMinuteAtRest) {

@@ -80,6 +80,7 @@ class QosBed {
     QosCallbacks callbacks;
     callbacks.on_readings = [this](const LosslessReadings& now) {
       readings = now;
+      readings_boot = options.boot;
       ++publications;
     };
     callbacks.on_events = [this](const std::vector<QosEvent>& now) {
@@ -89,7 +90,7 @@ class QosBed {
     callbacks.on_own_changes = [this](const OwnLinkChanges& changes) { own_changes.push_back(changes); };
     callbacks.log = [this](std::string_view line) { log.emplace_back(line); };
     loop = std::make_unique<QosLoop>(io, *gate, journal, clock, options, callbacks);
-    loop->Restore(readings.reports.value_or(std::vector<crds::LosslessReport>{}));
+    loop->Restore(readings.reports.value_or(std::vector<crds::LosslessReport>{}), readings_boot);
     if (!with_spec) return;
     loop->Have(Machine());
     loop->Want(wishes);
@@ -135,6 +136,7 @@ class QosBed {
   std::vector<std::string> names;
   std::vector<crds::LosslessWish> wishes;
   LosslessReadings readings;
+  std::string readings_boot;  // of the machine's run that they are of
   int publications = 0;
   std::vector<QosEvent> events;
   QosCounts counts;
