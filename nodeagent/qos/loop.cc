@@ -366,6 +366,9 @@ void QosLoop::Publish() {
       reports.push_back(std::move(now));
     }
     readings.reports = GroupReports(std::move(reports));
+    // From here on this agent knows better: a port that is told anew, as its NIC or its policy is back, does not
+    // stand as it did before this agent started.
+    published_.clear();
   }
   if (!events_.empty()) {
     const std::vector<QosEvent> events = JoinEvents(std::exchange(events_, {}));

@@ -143,7 +143,7 @@ class QosLoop {
   bool freed_ = false;                 // in this pass a port was given back
   std::map<std::string, Port> ports_;  // by name
   std::vector<crds::LosslessWish> wishes_;
-  std::vector<crds::LosslessReport> published_;
+  std::vector<crds::LosslessReport> published_;  // by an agent before this one, until this one reports
   std::vector<std::string> problems_;
   base::MonotonicTime next_look_{};
   NodePause pause_;  // of this agent's time only: one that starts anew tries anew

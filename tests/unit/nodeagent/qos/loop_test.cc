@@ -650,6 +650,48 @@ TEST(QosLoop, ANicThatIsBackAndThatNobodyWantsAnyMoreIsTakenBack) {
   EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
 }
 
+// An agent that took up what the one before it had published.
+void StartWherePublished(QosBed& bed) {
+  bed.Start();
+  bed.RunAll();
+  bed.Start();
+  bed.RunAll();
+  ASSERT_EQ(bed.State(), LosslessState::kCompliant);
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+}
+
+TEST(QosLoop, ANicThatWasResetAndTakenOutOfTheSpecMeanwhileIsSetAgain) {
+  QosBed bed;
+  StartWherePublished(bed);
+  bed.io["mlx5_0:1"].gone = true;
+  bed.loop->Have({});
+  bed.RunFor(seconds(5));
+  bed.loop->Want({});
+  bed.RunFor(minutes(1));
+  bed.io["mlx5_0:1"].gone = false;
+  bed.io["mlx5_0:1"].have = Fresh();
+  bed.loop->Have(bed.Machine());
+  bed.RunFor(seconds(3));
+  bed.loop->Want(bed.wishes);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+}
+
+// A new object of a name begins at generation 1, as the old one did.
+TEST(QosLoop, APolicyThatIsMadeAnewIsAppliedToWhatWasSetByHandMeanwhile) {
+  QosBed bed;
+  StartWherePublished(bed);
+  bed.loop->Want({});
+  bed.RunFor(minutes(1));
+  bed.io["mlx5_0:1"].have.mtu = 1500;
+  bed.RunFor(minutes(1));
+  bed.loop->Want(bed.wishes);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, ElementsAre(kAll, "mlx5_0:1 mtu"));
+}
+
 TEST(QosLoop, ANicThatThisMachineLacksIsUnknown) {
   QosBed bed;
   bed.wishes = {Wish({"mlx5_0:1", "mlx5_9:1"})};
