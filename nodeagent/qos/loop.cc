@@ -245,7 +245,8 @@ void QosLoop::Forget() {
 
 std::string QosLoop::Before(const Port& port) const {
   for (const auto& [name, other] : ports_) {
-    if (&other == &port || other.progress.stage == ApplyStage::kIdle) continue;
+    // One that vanished in the middle may never be back, or be back by another name: nobody waits for it.
+    if (&other == &port || other.progress.stage == ApplyStage::kIdle || other.reading.gone) continue;
     if (!other.record.unsettled || other.record.unsettled->interrupts) return name;
   }
   return {};

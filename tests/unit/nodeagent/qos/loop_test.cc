@@ -553,6 +553,23 @@ TEST(QosLoop, ANicThatIsAwayWhileAgentsComeAndGoVanishedOnce) {
   EXPECT_EQ(bed.State(), LosslessState::kCompliant);
 }
 
+TEST(QosLoop, NoPortWaitsForANicThatVanishedInTheMiddle) {
+  QosBed bed({"mlx5_0:1", "mlx5_1:1"});
+  bed.Start();
+  RunUntilItSettles(bed, 1);
+  EXPECT_THAT(bed.Report("mlx5_1:1").reason, HasSubstr("waits for its turn: mlx5_0:1 is being set"));
+  bed.io["mlx5_0:1"].gone = true;
+  bed.RunAll();
+  EXPECT_EQ(bed.State("mlx5_0:1"), LosslessState::kUnknown);
+  EXPECT_EQ(bed.State("mlx5_1:1"), LosslessState::kCompliant);
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  bed.io["mlx5_0:1"].gone = false;
+  bed.io["mlx5_0:1"].have = Fresh();
+  bed.RunAll();
+  EXPECT_EQ(bed.State("mlx5_0:1"), LosslessState::kCompliant);
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, AsWanted());
+}
+
 // A write that the link does not bear.
 void SetInVain(QosBed& bed) {
   bed.io["mlx5_0:1"].on_write = [](auto& port) { port.link.carrier = port.have.pfc->empty(); };
