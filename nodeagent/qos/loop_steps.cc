@@ -140,6 +140,9 @@ void QosLoop::Write(Port& port) {
     }
     ++counts_.failed_writes;
     Log(port, fmt::format("could not write {}: {}", Names(left), status.error().message));
+    // Files of a NIC that vanishes meanwhile are not there, as those of a driver that has no such setting.
+    port.reading = io_.Read(port.port);
+    if (port.reading.gone) return;
     if (status.error().code != Code::kUnimplemented || left.front() == Setting::kDcbx)
       return Refused(port, left, status.error());
     const auto named = left.size() == 1 ? left.front() : NamedIn(status.error().message, left);

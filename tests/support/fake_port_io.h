@@ -38,7 +38,8 @@ class FakePortIo final : public nodeagent::PortIo {
   struct Fault {
     base::Code code = base::Code::kInternal;
     std::string message;
-    int times = -1;  // -1: always
+    int times = -1;         // -1: always
+    bool vanishes = false;  // the interface is gone with it
   };
   struct Port {
     lossless::PortSettings have;
@@ -83,6 +84,7 @@ class FakePortIo final : public nodeagent::PortIo {
       const auto fault = one.faults.find(setting);
       if (fault != one.faults.end() && fault->second.times != 0) {
         if (fault->second.times > 0) --fault->second.times;
+        one.gone = fault->second.vanishes;
         return base::Fail(fault->second.code, "set " + std::string(lossless::SettingName(setting)) + ": " +
                                                   fault->second.message);
       }

@@ -538,6 +538,26 @@ TEST(QosLoop, ANicThatIsResetByTheWriteItselfIsSetBackAndLeftAlone) {
   EXPECT_THAT(bed.io.writes, SizeIs(kMaxUndone));
 }
 
+// What the kernel says of files that went with it: ENOENT of the MTU and of configfs, no such folder of ECN.
+TEST(QosLoop, WhatAWriteSaysOfANicThatVanishesMeanwhileIsNothingOfItsDriver) {
+  for (const base::Code code : {base::Code::kNotFound, base::Code::kUnimplemented}) {
+    QosBed bed;
+    auto& port = bed.io["mlx5_0:1"];
+    port.faults[Setting::kTos] = {code, "No such file or directory", 1, true};
+    bed.Start();
+    bed.RunFor(seconds(30));
+    EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+    EXPECT_THAT(bed.Report().reason, HasSubstr("vanished in the middle"));
+    port.gone = false;
+    port.have = Fresh();
+    bed.RunAll();
+    EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+    EXPECT_EQ(port.have, AsWanted());
+    EXPECT_THAT(bed.Report().gaps, IsEmpty());
+    EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied));
+  }
+}
+
 TEST(QosLoop, ANicThatIsAwayWhileAgentsComeAndGoVanishedOnce) {
   QosBed bed;
   bed.Start();
