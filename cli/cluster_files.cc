@@ -177,6 +177,38 @@ Status ReadOne(const std::string& path, std::string_view text, const Keep& keep)
   }
 }
 
+// Behind the object of which `depth` brackets are open at `at`; npos = it does not end.
+std::size_t EndOfObject(std::string_view text, std::size_t at, int depth) {
+  bool quoted = false;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted) {
+      if (c == '\\') ++at;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if ((c == '}' || c == ']') && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// The parser of lists reads the first and is content: what two commands printed one after the other would be half a
+// cluster. `at`: behind the last item, or 0 where there is none.
+Status NothingFollows(const std::string& path, std::string_view text, std::size_t at) {
+  const std::size_t end = EndOfObject(text, at, at == 0 ? 0 : 2);
+  if (end == std::string_view::npos) return {};
+  const std::size_t next = text.find_first_not_of(" \t\r\n", end);
+  if (next == std::string_view::npos) return {};
+  return base::Fail(
+      Bad(path, fmt::format("line {}: here something follows the list: give each in a file of its own, "
+                            "or get all by one `kubectl get nt,fabrics,gangs -A -o json`",
+                            LineOf(text, next))));
+}
+
 // The items one by one, without a tree of all of them.
 Status ReadJson(const std::string& path, const std::string& file, const Keep& keep) {
   // simdjson reads past the end, though it does not look at what is there.
@@ -216,7 +248,7 @@ Status ReadJson(const std::string& path, const std::string& file, const Keep& ke
     at = std::size_t(raw.data() - text.data()) + raw.size();
     ++number;
   }
-  return {};
+  return NothingFollows(path, text, at);
 }
 
 Status ReadYaml(const std::string& path, const std::string& text, const Keep& keep) {

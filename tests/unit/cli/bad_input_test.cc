@@ -190,6 +190,14 @@ INSTANTIATE_TEST_SUITE_P(
                 {"nt.json"}},
         BadFile{"objects in objects", [] { return Nested(100'000, "{\"a\":", "}"); }, {"no NodeTopology"}},
         BadFile{"lists in lists of YAML", [] { return Nested(100'000, "[", "]"); }, {"nt.json"}},
+        BadFile{"a list behind a list",
+                [] {
+                  return ListOf(Items()) + "\n" + ListOf(Json::array({GangOn({{"node-00", 0, {}}})})) + "\n";
+                },
+                {"nt.json: line 2", "something follows the list", "a file of its own"}},
+        BadFile{"a list behind an empty one",
+                [] { return std::string(R"({"items": [], "kind": "]}"})") + ListOf(Items()); },
+                {"nt.json: line 1", "something follows the list"}},
         BadFile{"one name twice",
                 [] {
                   Json items = Items();
