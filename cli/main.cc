@@ -142,7 +142,11 @@ cli::Output Run(cli::Flags& flags) {
 int main(int argc, char** argv) {
   cli::CommandLine line = cli::ReadCommandLine(argc, argv, TerminalWidth());
   const cli::Output output = line.instead ? *line.instead : Run(line.flags);
-  std::fputs(output.out.c_str(), stdout);
+  const base::Status written = cli::WriteAll(output.out, stdout);
   std::fputs(output.err.c_str(), stderr);
-  return output.exit_code;
+  if (written) return output.exit_code;
+  // Whoever keeps the answer in a file would take what is there for all of it.
+  const cli::Output cut = cli::Failure(written.error());
+  std::fputs(cut.err.c_str(), stderr);
+  return cut.exit_code;
 }
