@@ -49,25 +49,75 @@ base::Result<Counts> ParseCounts(std::string_view text) {
   return taken;
 }
 
+// Null where there is none.
+const topology::Node* NodeIn(const std::vector<topology::Fabric>& fabrics, const std::string& name) {
+  for (const topology::Fabric& fabric : fabrics) {
+    const topology::NodeId id = fabric.FindNode(name);
+    if (id != topology::kNone) return &fabric.nodes[std::size_t(id)].node;
+  }
+  return nullptr;
+}
+
+base::Error UnknownTaken(const std::string& name, const std::vector<topology::Fabric>& fabrics) {
+  return {Code::kInvalid,
+          fmt::format("--taken: there is no node {}; the first is {}", name,
+                      fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name),
+          std::nullopt};
+}
+
 base::Status CheckCounts(const Counts& counts, const std::vector<topology::Fabric>& fabrics) {
   for (const auto& [name, count] : counts) {
-    const topology::Node* node = nullptr;
-    for (const topology::Fabric& fabric : fabrics) {
-      const topology::NodeId id = fabric.FindNode(name);
-      if (id != topology::kNone) node = &fabric.nodes[std::size_t(id)].node;
-    }
-    if (node == nullptr) {
-      return base::Fail(
-          Code::kInvalid,
-          fmt::format("--taken: there is no node {}; the first is {}", name,
-                      fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name));
-    }
+    const topology::Node* node = NodeIn(fabrics, name);
+    if (node == nullptr) return base::Fail(UnknownTaken(name, fabrics));
     if (count > int(node->gpus.size())) {
       return base::Fail(Code::kInvalid,
                         fmt::format("--taken {}={}: {} has {} GPUs", name, count, name, node->gpus.size()));
     }
   }
   return {};
+}
+
+// The nodes on which pods and gangs of these files hold GPUs.
+std::vector<std::string> NodesHeld(const ClusterFiles& files) {
+  std::vector<std::string> held;
+  for (const Json& pod : files.pods) {
+    const std::string node = kube::StringAt(pod, {"spec", "nodeName"});
+    if (!node.empty() && IsLive(pod) && GpusWanted(pod) > 0) held.push_back(node);
+  }
+  for (const crds::Gang& gang : files.gangs) {
+    if (!gang.status.placement || crds::IsTrue(gang.status.conditions, crds::kEnded)) continue;
+    for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) {
+      if (row.has_slot()) held.push_back(row.node);
+    }
+  }
+  return held;
+}
+
+// What says nothing of GPUs that are taken would leave all of them free, and a wrong answer without a word: a file of
+// other objects, or, on a cluster in one line, one of a cluster whose nodes have other names.
+base::Status ReadTaken(const GroundOptions& options, const ReadFile& read,
+                       const std::vector<topology::Fabric>& fabrics, ClusterFiles& files) {
+  ASSIGN_OR_RETURN(const std::string text, read(options.taken), "--taken");
+  TRY(IsText(options.taken, text, "the pods of `kubectl get pods -A -o json`"), "--taken");
+  const std::size_t holders = files.pods.size() + files.gangs.size();
+  const std::size_t others = files.names.size() + files.declared.size();
+  files.passed_over.clear();  // those of --topology
+  TRY(ReadClusterFile(options.taken, text, files), "--taken");
+  const bool has_others = !files.passed_over.empty() || files.names.size() + files.declared.size() > others;
+  if (has_others && files.pods.size() + files.gangs.size() == holders) {
+    return base::Fail(
+        Code::kInvalid,
+        fmt::format("--taken: {} holds no Pods and no Gangs; give those of `kubectl get pods -A -o "
+                    "json`, or NODE=GPUS, as node-00=4",
+                    InputName(options.taken)));
+  }
+  if (options.synthetic.empty()) return {};
+  const std::vector<std::string> held = NodesHeld(files);
+  const bool known = std::any_of(held.begin(), held.end(), [&fabrics](const std::string& node) {
+    return NodeIn(fabrics, node) != nullptr;
+  });
+  if (held.empty() || known) return {};
+  return base::Fail(UnknownTaken(held.front(), fabrics));
 }
 
 base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& options, ClusterFiles& files) {
@@ -263,9 +313,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
                       "--topology: every node is excluded by its Fabric, so there is nothing to plan on");
   }
   if (!counted && !options.taken.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, read(options.taken), "--taken");
-    TRY(IsText(options.taken, text, "the pods of `kubectl get pods -A -o json`"), "--taken");
-    TRY(ReadClusterFile(options.taken, text, files), "--taken");
+    TRY(ReadTaken(options, read, fabrics, files));
   }
   TRY(CheckCounts(counts, fabrics));
   return Assemble(std::move(files), std::move(fabrics), counts);

@@ -14,7 +14,8 @@ namespace heddle::cli {
 struct GroundOptions {
   std::vector<std::string> topology;  // files, as ReadClusterFile takes them
   std::string synthetic;              // else topology/synthetic.h's notation
-  // GPUs that others hold: a file of Pods or Gangs, or "node-00=4,node-03=8" (the lowest indexes).
+  // GPUs that others hold: a file of Pods or Gangs, or "node-00=4,node-03=8" (the lowest indexes). Who names none of
+  // its nodes to a cluster in one line is refused.
   std::string taken;
 };
 

@@ -201,6 +201,40 @@ TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused) << "on a cluster in one line too";
 }
 
+// A pod of a whole node, of which nobody says which GPUs it has.
+Json SilentPod(const std::string& node) {
+  Json pod = Json::parse(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n","uid":"u"},
+      "spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":"8"}}}]},"status":{"phase":"Running"}})");
+  pod["spec"]["nodeName"] = node;
+  return pod;
+}
+
+TEST(PlanCommand, RefusesAFileThatTakesNothing) {
+  Files files;
+  files.texts["job.json"] = R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"llama"}})";
+  files.texts["nt.json"] = ListOf(NodeTopologiesOf(kTwoNodes));
+  files.texts["none.json"] = ListOf(Json::array());
+  files.texts["elsewhere.json"] = ListOf(Json::array({SilentPod("gpu-017")}));
+  files.texts["gangs.json"] = ListOf(Json::array({GangOn({{"gpu-017", 0, {}}})}));
+  PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
+  for (const char* other : {"job.json", "nt.json"}) {
+    options.ground.taken = other;
+    const Output refused = Plan(options, files.read, {});
+    EXPECT_EQ(refused.exit_code, Output::kUsage) << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr(std::string("--taken: ") + other + " holds no Pods and no Gangs"));
+  }
+  for (const char* elsewhere : {"elsewhere.json", "gangs.json"}) {
+    options.ground.taken = elsewhere;
+    const Output refused = Plan(options, files.read, {});
+    EXPECT_EQ(refused.exit_code, Output::kUsage) << refused.out;
+    EXPECT_THAT(refused.err, HasSubstr("--taken: there is no node gpu-017; the first is node-00"));
+  }
+  options.ground.taken = "none.json";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk) << "nobody holds any";
+  options.ground = {.topology = {"nt.json"}, .taken = "elsewhere.json"};
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk) << "a file may hold a part of the cluster";
+}
+
 TEST(PlanCommand, AddsCountsToWhatTheFilesHold) {
   Files files;
   Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
