@@ -177,13 +177,18 @@ class Claims {
 
   void OfPods(const ClusterFiles& files) {
     const auto use = FindGpuUse(files.pods, files.topologies);
+    std::vector<const Json*> short_of_gpus;
     for (const Json& pod : files.pods) {
       const auto gpus = use.find(kube::Uid(pod));
-      if (gpus == use.end()) continue;
+      if (gpus == use.end()) {
+        if (IsLive(pod) && GpusWanted(pod) > 0) short_of_gpus.push_back(&pod);
+        continue;
+      }
       Holder holder{"pod " + kube::KeyOf(pod).ToString(), {}};
       Claim(holder, kube::StringAt(pod, {"spec", "nodeName"}), gpus->second.positions);
       Keep(std::move(holder));
     }
+    for (const Json* pod : short_of_gpus) OfCrowdedPod(*pod);
   }
 
   void OfKubelets(const std::vector<crds::NodeTopology>& topologies) {
@@ -229,6 +234,22 @@ class Claims {
   std::vector<Holder> TakeHolders() { return std::move(holders_); }
 
  private:
+  // One that finds too few sound GPUs on its node holds them all the same: one broke under it. The lowest that are
+  // left, sound or not, as the extender counts it.
+  void OfCrowdedPod(const Json& pod) {
+    const std::string name = kube::StringAt(pod, {"spec", "nodeName"});
+    const topology::Node* node = Find(name);
+    if (node == nullptr) return;
+    const std::uint32_t taken = TakenOn(name);
+    const int wanted = GpusWanted(pod);
+    std::uint32_t gpus = 0;
+    for (std::size_t p = 0; p < node->gpus.size() && p < 32 && std::popcount(gpus) < wanted; ++p) {
+      if ((taken >> p & 1U) == 0) gpus |= 1U << p;
+    }
+    Holder holder{"pod " + kube::KeyOf(pod).ToString(), {}};
+    Claim(holder, name, gpus);
+    Keep(std::move(holder));
+  }
   const topology::Node* Find(const std::string& name) const {
     const auto found = nodes_.find(name);
     return found == nodes_.end() ? nullptr : found->second;

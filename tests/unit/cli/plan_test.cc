@@ -209,6 +209,19 @@ Json SilentPod(const std::string& node) {
   return pod;
 }
 
+TEST(PlanCommand, GivesNobodyTheOtherGpusOfAPodUnderWhichOneBroke) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
+  items[0]["status"]["gpus"][3]["health"] = "Unhealthy";
+  items.push_back(SilentPod("node-00"));
+  files.texts["nt.json"] = ListOf(items);
+  PlanOptions options = OnFile("tp=4");
+  options.gpus_per_pod = 4;
+  options.what_if = true;
+  const Json json = Json::parse(Plan(options, files.read, {.format = Format::kJson}).out);
+  EXPECT_EQ(json["whatIf"]["copies"], 2) << "on node-01";
+}
+
 TEST(PlanCommand, RefusesAFileThatTakesNothing) {
   Files files;
   files.texts["job.json"] = R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"llama"}})";
