@@ -154,7 +154,7 @@ TEST_F(Groups, EachFindsItsOwnRanksInTheFileThatTheyShare) {
   ASSERT_TRUE(file);
   for (const std::string group : {"0", "1"}) {
     const std::string ranks = kube::StringAt(*file, {"data", "ranks-" + group + ".tsv"});
-    for (const std::string pod : {"serve-" + group, "serve-" + group + "-1"})
+    for (const std::string& pod : {"serve-" + group, "serve-" + group + "-1"})
       EXPECT_THAT(ranks, HasSubstr("\t" + pod + "\t" + ReadPod(cluster.Pod(pod)).plan->node + "\t"));
   }
   std::set<std::string> owners;
