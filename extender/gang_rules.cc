@@ -245,6 +245,13 @@ bool IsFree(const GangInput& input, const std::vector<crds::PlacedPod>& rows, co
          input.snapshot.Conflicts(wanted.node, wanted.gpus, input.members.key).empty();
 }
 
+// Terms of its own were narrowed to the one node of its slot when it was let go (release_patch.h), so there no
+// substitute is any; and a node may have been tainted or labelled anew since the plan.
+bool MayStartOn(const GangInput& input, const Member& member, const std::string& name) {
+  const auto node = input.snapshot.nodes.find(name);
+  return node == input.snapshot.nodes.end() || PodConstraints(*member.pod).Admit(*node->second);
+}
+
 std::string WhyNotStarted(const Member& member, int rank, const std::string& node) {
   const std::string& why = member.facts.unschedulable_why;
   return "rank " + std::to_string(rank) + " (pod " + member.facts.key.name + ") cannot start on " + node +
@@ -269,7 +276,8 @@ std::optional<Action> TrySubstitutes(const GangInput& input) {
     while (!row.substitutes.empty()) {
       crds::PlacedPod next{
           row.substitutes.front(), row.gpus, {row.substitutes.begin() + 1, row.substitutes.end()}};
-      if (!IsFree(input, rows, next) || refused.Trouble(int(i), next.node)) {
+      if (!IsFree(input, rows, next) || refused.Trouble(int(i), next.node) ||
+          !MayStartOn(input, *rank, next.node)) {
         row.substitutes.erase(row.substitutes.begin());
         continue;
       }

@@ -531,9 +531,13 @@ TEST(GangDecision, RepairsAStuckPodOnlyAfterSomePatience) {
   EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(0));
 }
 
-// Rank 0 has been refused by the scheduler for a minute, in a slot that looks sound to us.
-Scene StuckScene() {
+// Rank 0 has been refused by the scheduler for a minute, in a slot that looks sound to us. `terms`: of its own.
+Scene StuckScene(const Json& terms = Json()) {
   Scene scene;
+  if (!terms.is_null()) {
+    scene.pods[0]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+        {"nodeSelectorTerms", terms}};
+  }
   scene.Planned();
   scene.Release(0);
   scene.Release(1);
@@ -603,6 +607,30 @@ TEST(GangDecision, TriesNoSubstituteWhoseKubeletRefusedPodsOfTheRank) {
   const auto update = scene.Expect<UpdateStatus>();
   EXPECT_TRUE(Is(update.status, crds::kDegraded));
   EXPECT_EQ(crds::ToRows(*update.status.placement)[0].node, scene.names[0]);
+}
+
+// Whose own node affinity says only which GPUs it wants. Sent elsewhere it would start nowhere, ever: the scheduler goes
+// by its spec, which nobody can change past the gate, and filter by what it was told.
+TEST(GangDecision, TriesNoSubstituteWhereThePodItselfMayNotRun) {
+  const Json h100 = Json::array(
+      {{{"matchExpressions",
+         Json::array({{{"key", "gpu"}, {"operator", "In"}, {"values", Json::array({"h100"})}}})}}});
+  Scene own = StuckScene(h100), without = StuckScene();
+  for (Scene* scene : {&own, &without}) {
+    auto facts = std::make_shared<NodeFacts>();
+    facts->name = scene->names[2];
+    facts->ready = true;
+    facts->labels = {{"gpu", "h100"}};
+    scene->snapshot.nodes.Set(facts->name, facts);
+  }
+  const auto update = own.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(update.status, crds::kDegraded));
+  EXPECT_EQ(crds::ToRows(*update.status.placement)[0].node, own.names[0]);
+  EXPECT_EQ(crds::ToRows(*without.Expect<UpdateStatus>().status.placement)[0].node, without.names[2]);
+  auto tainted = std::make_shared<NodeFacts>(*without.snapshot.nodes.find(without.names[2])->second);
+  tainted->taints = {{"burn-in", "", "NoSchedule"}};
+  without.snapshot.nodes.Set(tainted->name, tainted);
+  EXPECT_EQ(crds::ToRows(*without.Expect<UpdateStatus>().status.placement)[0].node, without.names[0]);
 }
 
 TEST(GangDecision, SaysWhichRankHasNoPodAlsoWhileAnotherHasNoPlace) {
