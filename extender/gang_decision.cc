@@ -131,9 +131,13 @@ bool AnotherAttempt(const crds::GangSpec& was, const crds::GangSpec& is) {
   return !was.leader.empty() && !is.leader.empty() && was.leader != is.leader;
 }
 
-// Bound pods stay where they are in the next plan, and who is on the way arrives first.
+// Bound pods stay where they are in the next plan, and who is on the way arrives first. Whom the scheduler finds no
+// place for may never arrive: the rules that move it are those of a plan with a slot for each rank.
 Action Resize(const GangInput& input) {
-  const int on_the_way = input.members.released() - input.members.bound();
+  const auto& ranks = input.members.ranks;
+  const auto on_the_way = int(std::count_if(ranks.begin(), ranks.end(), [&input](const auto& rank) {
+    return rank && !rank->facts.gated && rank->facts.node.empty() && !Stuck(input, rank->facts);
+  }));
   if (on_the_way <= 0) return DeleteGang{"its owner has another size now"};
   crds::GangStatus status = StatusOf(input);
   SayPods(input, status);

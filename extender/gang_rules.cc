@@ -56,12 +56,12 @@ bool WasTold(const PodFacts& pod, const crds::PlacedPod& row) {
   return !pod.gated && pod.plan && pod.plan->node == row.node && pod.plan->gpus == row.gpus;
 }
 
+}  // namespace
+
 bool Stuck(const GangInput& input, const PodFacts& pod) {
   return !pod.gated && pod.node.empty() && pod.unschedulable_since &&
          input.now - *pod.unschedulable_since >= kPatience;
 }
-
-}  // namespace
 
 std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row, bool told) {
   if (!row.has_slot()) return "a rank that was done when the plan was made has come again";

@@ -18,4 +18,7 @@ std::optional<Action> TrySubstitutes(const GangInput& input);
 // the gate has it in its plan.
 std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row, bool told = false);
 
+// A pod past the gate that the scheduler has refused for so long that its slot has to be looked at.
+bool Stuck(const GangInput& input, const PodFacts& pod);
+
 }  // namespace heddle::extender

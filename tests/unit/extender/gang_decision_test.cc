@@ -870,6 +870,27 @@ TEST(GangDecision, PlansAnElasticGangAnewOnceNobodyIsOnTheWay) {
   EXPECT_EQ(std::get<UpdateStatus>(rigid).status.reason, "SizeChanged");
 }
 
+// A node may have been lost under it, and the gang is scaled for just that.
+TEST(GangDecision, AwaitsNoPodThatTheSchedulerRefusesToPlanAScaledGangAnew) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.Bind(1, scene.names[1]);
+  scene.job = IndexedJob(3);
+  const auto refused_for = [&scene](int seconds) {
+    scene.pods[0]["status"]["conditions"] =
+        Json::array({{{"type", "PodScheduled"},
+                      {"status", "False"},
+                      {"reason", "Unschedulable"},
+                      {"lastTransitionTime", base::FormatTime(kNow - std::chrono::seconds(seconds))}}});
+  };
+  refused_for(5);
+  EXPECT_EQ(scene.Expect<UpdateStatus>().status.reason, "SizeChanged");
+  refused_for(60);
+  scene.Expect<DeleteGang>();
+}
+
 TEST(GangDecision, ReservesNothingForAGangThatWasOnlyObserved) {
   Scene scene;
   scene.Made().status.observed = crds::Observed{};
