@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <set>
 
 #include "base/counted.h"
@@ -50,6 +51,13 @@ bool TheirsComesFirst(const GangInput& input, const Hold& hold, bool told) {
 bool MustMove(const PodFacts& pod, const Slot& slot) {
   if (pod.gated || !pod.node.empty() || !pod.plan) return false;
   return pod.plan->node != slot.node || pod.plan->gpus != slot.gpus || pod.plan->gang_uid != slot.gang_uid;
+}
+
+// A bound pod that another Gang of its owner, of another size, told the rank that it had then. Seats are given by what
+// pods were told: were it not told anew, the next pod that is made could get the seat of this one, and be sent to it.
+bool HasAnotherRank(const PodFacts& pod, const Slot& slot) {
+  if (pod.gated || pod.node != slot.node || !pod.plan || pod.plan->node != slot.node) return false;
+  return pod.plan->rank != slot.rank && pod.plan->gang_uid != slot.gang_uid;
 }
 
 bool WasTold(const PodFacts& pod, const crds::PlacedPod& row) {
@@ -215,6 +223,7 @@ bool StillOccupied(const GangInput& input, const crds::PlacedPod& row) {
 std::optional<Action> ReleaseRanks(const GangInput& input) {
   const auto rows = Rows(input);
   ReleasePods release;
+  std::vector<PodPatch> others;  // after those that only learn their rank
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !rows[i].has_slot()) continue;
@@ -223,13 +232,17 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
       if (rank->facts.waits_for_quota()) continue;  // its slot waits for it, until it lapses
       if (StillOccupied(input, rows[i])) continue;  // its slot will wait for it, too
       auto patch = ReleasePatch(*rank->pod, slot);
-      if (patch) release.patches.push_back({rank->facts.key, int(i), *std::move(patch)});
-    } else if (input.snapshot.Topology(slot.node) != nullptr && MustMove(rank->facts, slot)) {
+      if (patch) others.push_back({rank->facts.key, int(i), *std::move(patch)});
+    } else if (input.snapshot.Topology(slot.node) != nullptr) {
       // Of a machine that nobody knows just now (its NodeTopology is away, or its Fabric excludes it) there are no
       // NICs to tell, nor indexes of a whole node: what the pod was told before is better than nothing.
-      release.patches.push_back({rank->facts.key, int(i), MovePatch(*rank->pod, slot)});
+      const bool moves = MustMove(rank->facts, slot);
+      if (!moves && !HasAnotherRank(rank->facts, slot)) continue;
+      (moves ? others : release.patches).push_back({rank->facts.key, int(i), MovePatch(*rank->pod, slot)});
     }
   }
+  release.patches.insert(release.patches.end(), std::make_move_iterator(others.begin()),
+                         std::make_move_iterator(others.end()));
   if (release.patches.empty()) return std::nullopt;
   return release;
 }

@@ -1,6 +1,8 @@
 #include "extender/reservations.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <unordered_map>
 
 namespace heddle::extender {
@@ -12,11 +14,39 @@ struct KeyHash {
 
 struct Holder {
   const crds::Gang* gang = nullptr;
-  const placement::Resources* demand = nullptr;     // of any of its pods; null = it has none
-  std::vector<std::vector<const PodFacts*>> ranks;  // the pods that were told each rank
+  const placement::Resources* demand = nullptr;          // of any of its pods; null = it has none
+  std::vector<std::vector<const PodFacts*>> ranks;       // the pods that have each rank, see RankIn
+  std::multimap<std::string_view, std::size_t> by_node;  // ranks by their slots' nodes, once somebody asks
   bool begun = false;
 };
 using Holders = std::unordered_map<GangKey, Holder, KeyHash>;
+
+// Whether a pod that is bound has any of this slot's GPUs.
+bool IsOnSlot(const PodFacts& pod, const crds::Placement& slots, std::size_t rank) {
+  if (slots.node_names[std::size_t(slots.nodes[rank])] != pod.node) return false;
+  const std::uint32_t slot = slots.gpus.empty() ? 0 : slots.gpus[rank];
+  const std::uint32_t held = pod.plan->node == pod.node ? pod.plan->gpus : 0;
+  return slot == 0 || held == 0 || (slot & held) != 0;
+}
+
+// The rank that a pod with a plan has in the gang: what it was told. But an earlier Gang of its owner may have had
+// another size, where that was another rank: then one that is bound has the rank on whose slot it stands.
+std::int64_t RankIn(Holder& holder, const PodFacts& pod) {
+  const int told = pod.plan->rank;
+  if (!pod.occupies() || pod.plan->gang_uid == holder.gang->uid) return told;
+  const crds::Placement& slots = *holder.gang->status.placement;
+  const std::size_t count = slots.nodes.size();
+  if (told >= 0 && std::size_t(told) < count && IsOnSlot(pod, slots, std::size_t(told))) return told;
+  if (holder.by_node.empty()) {
+    for (std::size_t rank = 0; rank < count; ++rank)
+      holder.by_node.emplace(slots.node_names[std::size_t(slots.nodes[rank])], rank);
+  }
+  const auto [begin, end] = holder.by_node.equal_range(pod.node);
+  for (auto at = begin; at != end; ++at) {
+    if (IsOnSlot(pod, slots, at->second)) return std::int64_t(at->second);
+  }
+  return told;
+}
 
 Holders HoldersOf(const SnapshotInputs& inputs) {
   Holders holders;
@@ -32,8 +62,9 @@ Holders HoldersOf(const SnapshotInputs& inputs) {
     Holder& holder = found->second;
     if (holder.demand == nullptr) holder.demand = &pod->demand.resources;
     holder.begun = holder.begun || (pod->live() && !pod->gated);
-    if (!pod->plan || pod->plan->rank < 0 || std::size_t(pod->plan->rank) >= holder.ranks.size()) continue;
-    holder.ranks[std::size_t(pod->plan->rank)].push_back(pod.get());
+    const std::int64_t rank = pod->plan ? RankIn(holder, *pod) : -1;
+    if (rank < 0 || std::size_t(rank) >= holder.ranks.size()) continue;
+    holder.ranks[std::size_t(rank)].push_back(pod.get());
   }
   return holders;
 }

@@ -72,6 +72,13 @@ std::tuple<std::string, std::int64_t, std::string> OrderByName(const OwnerLayout
           NumberMark(*member.pod, layout.index_mark).value_or(0), member.facts.key.name};
 }
 
+// Where groups before it have grown, the rank that a pod was told may be one of theirs.
+bool IsOfItsSegment(const OwnerLayout& layout, const kube::Json& pod, int rank) {
+  const RankSegment* segment = layout.SegmentOf(pod);
+  return segment == nullptr ||
+         (rank >= segment->first && rank < segment->first + segment->jobs * segment->pods_per_job);
+}
+
 // Who was let go keeps the rank that was told, the others follow by name. Returns those that find no seat.
 std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector<Member>& live,
                                     const std::vector<bool>& done, Seats& seats) {
@@ -79,7 +86,8 @@ std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector
   for (std::size_t i = 0; i < live.size(); ++i) {
     const PodFacts& facts = live[i].facts;
     const int told = !facts.gated && facts.plan ? facts.plan->rank : -1;
-    if (told >= 0 && std::size_t(told) < seats.size() && seats[std::size_t(told)] == kFree) {
+    if (told >= 0 && std::size_t(told) < seats.size() && seats[std::size_t(told)] == kFree &&
+        IsOfItsSegment(layout, *live[i].pod, told)) {
       seats[std::size_t(told)] = i;
     } else {
       waiting.push_back(i);

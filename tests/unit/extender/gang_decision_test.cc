@@ -891,6 +891,22 @@ TEST(GangDecision, AwaitsNoPodThatTheSchedulerRefusesToPlanAScaledGangAnew) {
   scene.Expect<DeleteGang>();
 }
 
+TEST(GangDecision, TellsABoundPodItsRankWhereAGangOfAnotherSizeToldItAnother) {
+  Scene scene;
+  scene.Planned();
+  scene.ReleaseAndBindBoth();
+  Json& annotations = scene.pods[1]["metadata"]["annotations"];
+  annotations["heddle.dev/rank"] = "5";
+  annotations["heddle.dev/gang-uid"] = "before";
+  const auto release = scene.Expect<ReleasePods>();
+  ASSERT_EQ(release.patches.size(), 1u);
+  EXPECT_EQ(release.patches[0].rank, 1);
+  scene.pods[1] = scene.pods[1].patch(release.patches[0].patch);
+  EXPECT_EQ(kube::Annotation(scene.pods[1], crds::keys::kRank), "1");
+  EXPECT_EQ(kube::Annotation(scene.pods[1], crds::keys::kNode), scene.names[1]);
+  EXPECT_TRUE(Is(scene.Expect<UpdateStatus>().status, crds::kRunning)) << "once";
+}
+
 TEST(GangDecision, ReservesNothingForAGangThatWasOnlyObserved) {
   Scene scene;
   scene.Made().status.observed = crds::Observed{};

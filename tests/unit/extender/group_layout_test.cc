@@ -415,6 +415,23 @@ TEST(RayCluster, OneThatScalesItselfTrainsWithAsManyReplicasAsFit) {
   EXPECT_THAT(members.notes, testing::Contains(HasSubstr("dp is 3 and not 2")));
 }
 
+TEST(RayCluster, SeatsThePodsOfAGroupBehindOneThatHasGrownAmongTheirOwn) {
+  Json owner = RayCluster(Json::array({RayGroup("v", 3, 1), RayGroup("w", 2, 1)}));
+  owner["spec"]["enableInTreeAutoscaling"] = true;
+  const auto told = [](const std::string& name, const std::string& group, const std::string& rank) {
+    Json pod = RayPod(name, group);
+    pod["metadata"]["annotations"]["heddle.dev/rank"] = rank;
+    pod["metadata"]["annotations"]["heddle.dev/node"] = "node-" + rank;
+    pod["spec"].erase("schedulingGates");
+    pod["spec"]["nodeName"] = "node-" + rank;
+    return pod;
+  };
+  const GangMembers members = Read(&owner, {told("a", "v", "0"), told("b", "v", "1"), told("c", "w", "2"),
+                                            told("d", "w", "3"), RayPod("e", "v")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_THAT(NamesByRank(members), ElementsAre("a", "b", "e", "d", "c"));
+}
+
 TEST(RayCluster, NumbersBeyondAllBoundsAreRefusedAndOverflowNothing) {
   Json group = RayGroup("w", 1, 1);
   group["replicas"] = INT64_MAX;

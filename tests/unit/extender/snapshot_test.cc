@@ -153,6 +153,22 @@ TEST(Snapshot, LetsTheBoundNodeOutrankTheGang) {
   EXPECT_EQ(stage.Free(kB), 0x0Fu);
 }
 
+// A group of workers before it has grown by one, whose rank is what this pod was told.
+TEST(Snapshot, GivesAPodThatAnEarlierGangToldItsRankTheSlotOnWhichItStands) {
+  Stage stage("su:1 node:3 gpu:8 nic:8 rail:8");
+  const std::string a = stage.nodes[0]->name, b = stage.nodes[1]->name, c = stage.nodes[2]->name;
+  const crds::Gang& gang = stage.Gang("ray", {{a, 0x0F, {}}, {b, 0x0F, {}}, {c, 0x0F, {}}});
+  PodFacts& pod = stage.Bound("w", c, 4);
+  pod.gang = extender::KeyOfGang(gang);
+  pod.plan = PodPlan{.rank = 1, .node = c, .gpus = 0x0F, .gang_uid = "before"};
+  EXPECT_NE(stage.Take().Reservation(b), nullptr) << "the slot of a pod that is let go next";
+  EXPECT_EQ(stage.Take().Reservation(c), nullptr) << "its pod is there";
+  pod.plan->rank = 7;
+  EXPECT_EQ(stage.Take().Reservation(c), nullptr) << "there were more ranks";
+  pod.plan->gpus = 0xF0;
+  EXPECT_NE(stage.Take().Reservation(c), nullptr) << "it stands on others of the node's GPUs";
+}
+
 TEST(Snapshot, HoldsBothSlotsWhileAMoveIsOnItsWay) {
   Stage stage;
   stage.Gang("job", {{kA, 0x0F, {}}});
