@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "crds/label_value.h"
 
 namespace heddle::crds {
 namespace {
@@ -112,7 +113,15 @@ std::string GangName(const GangSpec& spec) {
   const std::string whose =
       spec.group.starts_with(kPodsGroup) ? std::string("pods") : dns(spec.owner.uid).substr(0, 8);
   const std::string end = fmt::format("{}-{}", whose, spec.attempt);
-  std::string start = dns(GangTitle(spec)).substr(0, 62 - end.size());
+  const std::string title = GangTitle(spec);
+  std::string start = dns(title);
+  // Groups of one owner, and of one namespace's pods, are told apart by nothing but their titles: what would make two
+  // of them equal here, as "train_a" and "train.a", has a hash instead.
+  std::string dashed = title;
+  std::replace(dashed.begin(), dashed.end(), '/', '-');
+  if (!spec.group.empty() && (start != dashed || start.size() > 62 - end.size()))
+    return DnsName(title + "/" + end);
+  start = start.substr(0, 62 - end.size());
   while (!start.empty() && start.back() == '-') start.pop_back();
   return (start.empty() ? "gang" : start) + "-" + end;
 }

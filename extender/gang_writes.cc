@@ -36,6 +36,13 @@ base::Status GangController::Create(const CreateGang& create, const std::stop_to
     }
   }
   if (!created) return base::Fail(std::move(created).error().In("create the Gang"));
+  // An earlier version gave two gangs of pods' own words one name. Nothing is created until the other has gone, and to
+  // look again at once would be to try without end.
+  if (KeyOfGangObject(*created) != KeyOfGang(create.gang)) {
+    return base::Fail(Code::kAlreadyExists, "the Gang " + create.gang.ns + "/" + create.gang.name +
+                                                " is that of " + KeyOfGangObject(*created).ToString() +
+                                                "; give one of the two gangs another name");
+  }
   cache_.gangs().Saw(*std::move(created), clock_.Now());
   Say("Created Gang key=" + create.gang.ns + "/" + create.gang.name);
   return {};

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "tests/unit/crds/samples.h"
 
 namespace heddle::crds {
@@ -170,6 +174,27 @@ TEST(GangName, TellsTheGroupsOfOneOwnerApart) {
   spec = {.owner = {"v1", "Pod", "any-of-them", "9a0e6a3c-5b0d"}, .group = "Pods/train"};
   EXPECT_EQ(GangName(spec), "train-pods-0") << "whichever pod stands for them";
   EXPECT_EQ(GangTitle({.owner = {"batch/v1", "Job", "llama", "u"}}), "llama");
+}
+
+TEST(GangName, TellsGroupsApartWhoseTitlesDifferInWhatNoNameCanHold) {
+  const std::string cut(58, 'a');
+  const std::vector<std::string> titles{"train-a", "train_a", "train.a", "Train-A", cut + "1", cut + "2"};
+  std::set<std::string> names;
+  for (const std::string& title : titles) {
+    const std::string name = GangName({.owner = {"v1", "Pod", "p", "u"}, .group = "Pods/" + title});
+    EXPECT_LE(name.size(), 63U);
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << name;
+    names.insert(name);
+  }
+  EXPECT_EQ(names.size(), titles.size());
+  EXPECT_TRUE(names.contains("train-a-pods-0")) << "what fits is as it was";
+  const std::string set(50, 's');
+  const auto of_set = [&set](const char* index) {
+    return GangName({.owner = {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", set, "2f0e6a3c-5b0d"},
+                     .group = "LeaderWorkerSet/" + set + "/" + index});
+  };
+  EXPECT_NE(of_set("1"), of_set("10"));
+  EXPECT_NE(of_set("10"), of_set("11"));
 }
 
 TEST(Placement, ColumnsAndRowsSayTheSame) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <optional>
 #include <set>
 
 #include "crds/keys.h"
@@ -385,6 +387,34 @@ TEST_F(LonePods, MayUseTheNameAgain) {
   }));
   Put("c", 0);
   Put("d", 1);
+  EXPECT_TRUE(Starts(extender));
+}
+
+// As an earlier version named it, which told titles apart by less.
+TEST_F(LonePods, WaitForAnotherGangThatHasTheNameOfTheirs) {
+  PutPod(cluster, "o", {{"heddle.dev/gang-name", "other"}, {"heddle.dev/gang-size", "3"}}, nullptr);
+  crds::Gang other;
+  other.ns = "train";
+  other.name = "train-pods-0";
+  other.spec.owner = {"v1", "Pod", "o", "o-uid"};
+  other.spec.group = "Pods/other";
+  other.spec.pods = 3;
+  other.spec.gpus_per_pod = 8;
+  other.spec.gpu_resource = "nvidia.com/gpu";
+  cluster.server.Put(kGangs, crds::ToJson(other));
+  std::atomic<int> writes = 0;
+  cluster.server.Intercept([&writes](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.plural == "gangs" && request.method == "POST") ++writes;
+    return std::nullopt;
+  });
+  RunningExtender extender(cluster);
+  Put("a", 0);
+  Put("b", 1);
+  ASSERT_TRUE(extender.Until([&] { return writes > 0; }));
+  extender.Pass(std::chrono::seconds(5));
+  EXPECT_LT(writes.load(), 50) << "each try later than the one before";
+  EXPECT_EQ(GangNames(cluster), std::vector<std::string>{"train-pods-0"});
+  cluster.server.Remove(kube::kPods, {"train", "o"});
   EXPECT_TRUE(Starts(extender));
 }
 
