@@ -239,7 +239,8 @@ class Decision {
   }
 
   // A new generation that tells a port nothing new keeps the number of the old one: nothing is written, and
-  // what its agent reported still holds.
+  // what its agent reported still holds. Other settings never have the number of those that stand there: a policy that
+  // was deleted and made anew counts from 1 again, and what is reported of the old one would be taken for an answer.
   LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port, const lossless::PortFacts& facts,
                       const LosslessWish* told) const {
     LosslessWish wish;
@@ -257,7 +258,12 @@ class Decision {
     LosslessWish same = *told;
     same.ports = wish.ports;
     same.generation = wish.generation;
-    if (same == wish) wish.generation = told->generation;
+    if (same == wish) {
+      wish.generation = told->generation;
+    } else if (told->policies == wish.policies && told->settings && wish.settings &&
+               *told->settings != *wish.settings) {
+      wish.generation = std::max(wish.generation, told->generation + 1);
+    }
     return wish;
   }
 

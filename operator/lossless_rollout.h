@@ -53,7 +53,8 @@ using LosslessPolicies = Policies<crds::LosslessPolicy>;
 // silent is named in the condition.
 // A port whose NIC cannot have what the policy wants (its model or driver, as its agent
 // published it) is told the reason and no settings, and the policy is Refused there; the others get it, and it holds
-// nobody up. A generation that tells a port nothing new keeps the old one's number there. Pure: equal inputs give equal
+// nobody up. A generation that tells a port nothing new keeps the old one's number there; other settings have a higher
+// number than those that stand there, also where a policy made anew counts from 1 again. Pure: equal inputs give equal
 // results. `now` is only the time of conditions whose status changes. `unread`: nodes that are told nothing new; a
 // policy that selects one counts it, names it and is not Compliant.
 LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
