@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "crds/kept_text.h"
 #include "crds/keys.h"
 #include "operator/fabric_status.h"
 #include "operator/fabric_suspects.h"
@@ -33,6 +34,19 @@ bool IsUrgent(const crds::FabricStatus& before, const crds::FabricStatus& after)
     return lossless != nullptr && lossless->status == crds::ConditionStatus::kFalse;
   };
   return !CompareSuspects(before, after).found.empty() || (contradicts(after) && !contradicts(before));
+}
+
+// Whether a fault that left the status is still one: the status keeps the first of many, and a new one before them
+// pushes the last off.
+bool StillThere(const topology::CablingFault& gone, const std::string& fabric, const AssemblyPtr& assembly) {
+  if (assembly == nullptr) return false;
+  const auto found = assembly->fabrics.find(fabric);
+  if (found == assembly->fabrics.end()) return false;
+  const std::vector<topology::CablingFault>& faults = found->second.faults;
+  return std::any_of(faults.begin(), faults.end(), [&](const topology::CablingFault& one) {
+    return one.node == gone.node && one.nic == gone.nic && one.port == gone.port &&
+           crds::KeptText(one.sentence, crds::kMaxKeptFault) == gone.sentence;
+  });
 }
 
 // What else one says whose spec cannot be read: without its status each look would write all of it as news.
@@ -224,7 +238,9 @@ void FabricReconciler::Tell(const kube::Json& object, const crds::FabricStatus& 
     events_.Record(about, severity, reason, fault.sentence);
     TellNode(fault.node, severity, reason, fault.sentence);
   }
+  const AssemblyPtr assembly = current_.Get();
   for (const topology::CablingFault& fault : changes.gone) {
+    if (StillThere(fault, kube::Name(object), assembly)) continue;
     if (++told > kMaxEvents) break;
     const std::string sentence = "No longer so: " + fault.sentence;
     events_.Record(about, kube::Severity::kNormal, "CablingRepaired", sentence);
@@ -240,6 +256,8 @@ void FabricReconciler::TellSuspects(const kube::ObjectReference& about, const cr
     events_.Record(about, kube::Severity::kWarning, "LinkSuspected", sentence);
     if (!suspect.node.empty()) TellNode(suspect.node, kube::Severity::kWarning, "LinkSuspected", sentence);
   }
+  // The worst are named, and no more: one that a worse one pushed off has not recovered.
+  if (after.suspects.size() >= topology::kMaxSuspects) return;
   for (const topology::Suspect& suspect : changes.gone) {
     const std::string sentence = "Nothing stands against it any longer: " + suspect.name;
     events_.Record(about, kube::Severity::kNormal, "LinkRecovered", sentence);
