@@ -19,6 +19,7 @@ const DeviceWish* WishOf(const std::vector<DeviceWish>& wishes, const std::strin
 bool SayTheSame(const DeviceWish& one, const DeviceWish& other) {
   DeviceWish same = one;
   same.generation = other.generation;
+  same.not_understood = other.not_understood;
   return same == other;
 }
 

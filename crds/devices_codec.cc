@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "crds/kept_text.h"
+#include "crds/lossless_codec.h"
 #include "crds/rdma_device_policy.h"
 
 namespace heddle::crds {
@@ -109,6 +110,7 @@ std::span<const std::string_view> DeviceWishKeys() {
 
 DeviceWish ReadDeviceWish(const Field& field) {
   DeviceWish wish = ReadDeviceWishHead(field);
+  NoteUnknown(field, DeviceWishKeys(), wish.not_understood);
   const Field mode = field("mode"), plugin = field("plugin");
   wish.mode = ReadDeviceMode(mode.Required());
   wish.plugin = ReadDevicePlugin(plugin.Required());

@@ -30,6 +30,8 @@ struct DeviceWish {
   std::vector<std::string> ports;  // "mlx5_0:1", sorted
   int slots = 1;                   // so many pods may hold each device at a time; 1 = exclusive
   std::string reason;              // why it is not offered; empty = it is
+  // Read only: keys that stand in it and this version does not know. Of what an agent reads `reason` says so instead.
+  std::vector<std::string> not_understood;
   friend bool operator==(const DeviceWish&, const DeviceWish&) = default;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "crds/devices_codec.h"
 #include "crds/lossless_codec.h"
@@ -63,14 +64,12 @@ void ReadDevices(const Json& spec, NodeTopologySpec& to, Unknown& unknown) {
     Problem problem;
     const Field field(entry, problem);
     DeviceWish wish = codec::ReadDeviceWish(field);
-    std::vector<std::string> strange;
+    std::vector<std::string> strange = std::exchange(wish.not_understood, {});
     if (problem.found()) {
       Problem of_head;
       wish = codec::ReadDeviceWishHead(Field(entry, of_head));
       strange = {problem.error().message};
       if (of_head.found()) return unknown.Add(In(path, of_head.error().message));
-    } else {
-      codec::NoteUnknown(field, codec::DeviceWishKeys(), strange);
     }
     for (const std::string& what : strange) unknown.Add(In(path, what));
     if (!strange.empty() && wish.reason.empty()) {

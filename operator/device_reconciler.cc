@@ -98,7 +98,11 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   for (const DeviceNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);
     if (wanted == node.wishes) continue;
-    pass.Spec(node.name, nodes_.UidOf(node.name), DevicesOf(node.wishes), DevicesOf(wanted));
+    // Taken out by writing what this version knows: an agent that does not know it either offers nothing of the entry.
+    const bool foreign = std::any_of(node.wishes.begin(), node.wishes.end(),
+                                     [](const auto& wish) { return !wish.not_understood.empty(); });
+    pass.Spec(node.name, nodes_.UidOf(node.name),
+              foreign ? kube::Json("another version's") : DevicesOf(node.wishes), DevicesOf(wanted));
   }
   const auto not_told = NotToldOf(pass.Refused(), rollout.wishes);
   std::set<std::string> said;  // nodes of which a policy says that they are not told

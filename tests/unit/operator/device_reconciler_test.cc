@@ -137,6 +137,28 @@ TEST_F(DeviceReconcilerTest, APolicyOfANewerVersionTakesNothingAway) {
   EXPECT_EQ(NodeOf("a").spec.devices.size(), 2u);
 }
 
+TEST_F(DeviceReconcilerTest, TakesOutWhatANewerOperatorWrote) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  Reconcile();
+  const auto told = NodeOf("a").spec.devices;
+  const auto write = [&](const char* key, const char* word) {
+    server.Edit(kNodeTopologies, {"", "a"}, [&](Json& node) { node["spec"]["devices"][0][key] = word; });
+  };
+  write("numa", "Strict");
+  EXPECT_EQ(Reconcile(), 1)
+      << "an agent of this version offers nothing of an entry with a key it does not know";
+  EXPECT_EQ(NodeOf("a").spec.devices, told);
+  EXPECT_EQ(Reconcile(), 0);
+  write("mode", "OfNextYear");
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.devices, told);
+  write("numa", "Strict");
+  server.Remove(kRdmaDevicePolicies, {"", "rails"});
+  EXPECT_EQ(Reconcile(), 1) << "also where nothing is left to be told";
+  EXPECT_TRUE(NodeOf("a").spec.devices.empty());
+}
+
 TEST_F(DeviceReconcilerTest, SaysInTheStatusWhichFieldOfAPolicyItDoesNotUnderstand) {
   AddRoceNode("a");
   AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
