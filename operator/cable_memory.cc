@@ -28,7 +28,9 @@ void CableMemory::Restore(const std::vector<topology::Suspect>& published, base:
 
 void CableMemory::Look(const topology::Fabric& fabric, base::MonotonicTime now) {
   std::set<std::pair<std::string_view, std::string_view>> taken;
+  std::set<std::string_view> members;
   for (const topology::FabricNode& member : fabric.nodes) {
+    members.insert(member.node.name);
     for (const topology::Nic& nic : member.node.nics) {
       if (nic.role != topology::NicRole::kCompute) continue;
       for (const topology::NicPort& port : nic.ports) {
@@ -44,7 +46,9 @@ void CableMemory::Look(const topology::Fabric& fabric, base::MonotonicTime now) 
   }
   std::erase_if(cables_, [&](const auto& entry) {
     const Known& known = entry.second;
-    const bool moved = known.at != now && taken.contains({known.leaf.leaf, known.leaf.port});
+    // A leaf of another site may have the same name, and is another leaf.
+    const bool moved = known.at != now && taken.contains({known.leaf.leaf, known.leaf.port}) &&
+                       members.contains(entry.first.first);
     return moved || now - known.at > kKeep;
   });
 }

@@ -22,8 +22,8 @@ class CableMemory {
 
   // After a restart: cables that published suspects name. Before the first Look at that fabric.
   void Restore(const std::vector<topology::Suspect>& published, base::MonotonicTime now);
-  // Takes what the agents of a fabric say now. A leaf port that another port has now is forgotten, and so is what has
-  // not been confirmed for kKeep.
+  // Takes what the agents of a fabric say now. A leaf port that another port of that fabric has now is forgotten, and
+  // so is what has not been confirmed for kKeep.
   void Look(const topology::Fabric& fabric, base::MonotonicTime now);
   // Null: it was never known, or too long ago. `port`: as crds::PortName.
   const topology::LeafPort* Of(const std::string& node, const std::string& port) const;

@@ -271,6 +271,19 @@ TEST_F(SuspectsOfTest, WhatIsRememberedGoesWhereSomebodyKnowsBetter) {
   ASSERT_NE(memory.Of("gpu-001", "mlx5_0:1"), nullptr);
 }
 
+// Two sites may name their leaves alike.
+TEST_F(SuspectsOfTest, ACableOfAnotherFabricTakesNoLeafPortAway) {
+  CableMemory memory;
+  memory.Look(fabric, base::MonotonicTime(1h));
+  topology::Fabric other = fabric;
+  for (topology::FabricNode& member : other.nodes) member.node.name = "far-" + member.node.name;
+  memory.Look(other, base::MonotonicTime(1h + 1ms));
+  Port(2, 1).leaf_port = Missing::kStale;
+  memory.Look(fabric, base::MonotonicTime(1h + 1min));
+  ASSERT_NE(memory.Of("gpu-002", "mlx5_1:1"), nullptr);
+  EXPECT_EQ(memory.Of("gpu-002", "mlx5_1:1")->leaf, "su1-r1");
+}
+
 TEST_F(SuspectsOfTest, ACableOfASpineIsSuspectedByWhatItsTwoSwitchesCount) {
   Between("su1-r0", 8, "spine-1", 0);
   Between("su1-r1", 8, "spine-1", 1);
