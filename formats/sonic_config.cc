@@ -270,8 +270,10 @@ class Reader {
                      [&](std::size_t dscp, std::int8_t tc) { (*settings.dscp_to_priority)[dscp] = tc; });
   }
 
-  // The software watchdog of a port runs where PFC_WD has an entry of it, on the queues of pfcwd_sw_enable,
-  // which used to be those of pfc_enable (sonic-utilities, scripts/db_migrator.py).
+  // The software watchdog of a port runs where PFC_WD has an entry of it, on the queues of pfcwd_sw_enable. Before
+  // 202205 there was no such field, and those of pfc_enable were watched (sonic-utilities, scripts/db_migrator.py);
+  // since then a port without it has none that is (sonic-swss, orchagent/qosorch.cpp). No table that is read says how
+  // old SONiC is, so nobody knows what is watched there.
   base::Status ReadWatchdog(const std::string& name, const Json& qos,
                             lossless::PortSettings& settings) const {
     const Json& entry = Member(Member(root_, "PFC_WD"), name);
@@ -299,7 +301,7 @@ class Reader {
     }
     const Json& watched = Member(qos, "pfcwd_sw_enable");
     if (watched.is_null()) {
-      settings.watched = settings.pfc;
+      if (settings.pfc && settings.pfc->empty()) settings.watched = lossless::PrioritySet{};
     } else {
       ASSIGN_OR_RETURN(settings.watched, Priorities(name, "pfcwd_sw_enable", TextOf(watched)));
     }

@@ -45,7 +45,8 @@ struct SonicConfig {
 // (xoff): 0 where its profile has none, unless the switch sizes headroom itself (buffer_model dynamic), which it does
 // for groups that name the profile NULL, of ports with a CABLE_LENGTH other than 0m (sized_by_switch). In a whole
 // configuration (with PORT) what is missing is off, and a port with PFC and without a map has all DSCPs in class 0; in
-// a part of one nothing is said of it. Ports that are shut down, and ports without PORT_QOS_MAP where others have it,
+// a part of one nothing is said of it. Of a port with PFC and without pfcwd_sw_enable nobody knows what is watched:
+// what SONiC makes of that has changed. Ports that are shut down, and ports without PORT_QOS_MAP where others have it,
 // are `bare`, and so is a port of which a map, a queue, a buffer, the watchdog or the MTU cannot be read, with a note.
 // Of 16 traffic classes (sonic-types.yang, tc_type) those from 8 on are no priority of any other end's: DSCPs of theirs
 // have none, and neither has a queue from 8 on.

@@ -204,8 +204,7 @@ class Patcher {
       list("pfc_enable", *settings.pfc,
            Because(wish, Setting::kPfc, "this priority is paused instead of dropped"));
     if (!settings.watched) return;
-    // Absent, the watchdog looks at what has PFC.
-    if (!Present(wish.port, "pfcwd_sw_enable") && settings.watched == settings.pfc) return;
+    // Absent, the watchdog of a switch since 202205 looks at nothing (sonic-swss, orchagent/qosorch.cpp).
     list("pfcwd_sw_enable", *settings.watched, Because(wish, Setting::kWatched, "what has PFC is watched"));
   }
   bool Present(const std::string& port, std::string_view field) const {

@@ -217,7 +217,9 @@ class Comparing {
     Need(false, Setting::kPriorityToGroup, &PortSettings::priority_to_group);
     Need(false, Setting::kPriorityToQueue, &PortSettings::priority_to_queue);
     Need(false, Setting::kPauseToQueue, &PortSettings::pause_to_queue);
-    Need(false, Setting::kWatched, &PortSettings::watched);
+    if (!leaf_.settings.watched)
+      NotKnown(std::string(SettingName(Setting::kWatched)), "-", "",
+               "nobody says which priorities the switch's watchdog looks at", kSayWatched);
     Need(false, Setting::kMarking, &PortSettings::marking);
     Entries();
     if (const auto& cnp = host_.settings.cnp_dscp;

@@ -104,6 +104,11 @@ struct CableComparison {
 CableComparison CompareCables(const SettingsPool& pool, std::span<const Cable> cables);
 CableOutcome CompareCable(const SettingsPool& pool, const Cable& cable);
 
+// What to do, a sentence, where a switch's watchdog is on and nobody says which priorities it looks at.
+inline constexpr const char* kSayWatched =
+    "set pfcwd_sw_enable in PORT_QOS_MAP to what pfc_enable has: without it no queue is watched from SONiC "
+    "202205 on";
+
 // What a switch's port is set to by which it loses packets whoever stands at its other end. Of the findings `leaf` is
 // the port's value and `host` is "-".
 std::vector<CableFinding> FindLossySettings(const PortSettings& port);

@@ -82,10 +82,12 @@ class Comparing {
           std::pair(Setting::kPriorityToGroup, no_pause || mine.priority_to_group.has_value()),
           std::pair(Setting::kPriorityToQueue, no_pause || mine.priority_to_queue.has_value()),
           std::pair(Setting::kPauseToQueue, no_pause || mine.pause_to_queue.has_value()),
+          std::pair(Setting::kWatched, no_pause || mine.watched.has_value()),
           std::pair(Setting::kMtu, mine.mtu.has_value())}) {
       if (said) continue;
       NotSaid(setting, fmt::format("nobody says {} of {}", SettingName(setting), names_[std::size_t(end)]),
-              "the switch's configuration names no such table for this port");
+              setting == Setting::kWatched ? lossless::kSayWatched
+                                           : "the switch's configuration names no such table for this port");
     }
     return true;
   }
@@ -337,8 +339,7 @@ class Outcomes {
   std::map<std::pair<Key, Key>, CableOutcome> known_;
 };
 
-constexpr int kNobody = -1;
-constexpr int kSaysNothing = -2;
+constexpr int kNobody = -1, kSaysNothing = -2;
 
 struct End {
   int at = kNobody;  // which of the switches

@@ -459,6 +459,11 @@ TEST(SwitchCompareCommand, ProvesNothingByHalfOfTheRowsOfBuffers) {
             "Unproved");
 }
 
+TEST(SwitchCompareCommand, ProvesNothingOfASwitchThatDoesNotSayWhatItsWatchdogLooksAt) {
+  EXPECT_EQ(Unknown([](Json& config) { config["PORT_QOS_MAP"]["Ethernet4"].erase("pfcwd_sw_enable"); }),
+            "watched");
+}
+
 TEST(SwitchCompareCommand, SaysWhyNothingIsKnownOfAPort) {
   EXPECT_EQ(
       CompareWith([](Json& config) { config["PORT"]["Ethernet4"]["admin_status"] = "down"; })["verdict"],
@@ -487,6 +492,7 @@ TEST(SwitchRenderCommand, RendersForAPortThatHasNothingYet) {
   EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
   const Json patched = config.patch(Json::parse(output.out));
   EXPECT_EQ(patched["PORT_QOS_MAP"]["Ethernet4"]["pfc_enable"], "3");
+  EXPECT_EQ(patched["PORT_QOS_MAP"]["Ethernet4"]["pfcwd_sw_enable"], "3") << "else no queue is watched";
 }
 
 TEST(SwitchRenderCommand, PartsWhatApplyPatchTakesFromWhatItRefusesAndSaysInWhichOrder) {

@@ -79,6 +79,22 @@ TEST(SonicConfig, SaysNothingOfWhatAPartLeavesOut) {
   EXPECT_FALSE(port.watched || port.watchdog_ms || port.ecn || port.marking || port.mtu);
 }
 
+// orchagent/qosorch.cpp of sonic-swss: without pfcwd_sw_enable no queue is watched; before 202205 pfc_enable said them.
+TEST(SonicConfig, DoesNotKnowWhatIsWatchedWhereAPortWithPfcDoesNotSayIt) {
+  const auto watched = [](const std::string& map) {
+    const auto config =
+        ParseSonicConfig(R"({"PORT": {"Ethernet0": {}}, "PORT_QOS_MAP": {"Ethernet0": {)" + map + R"(}},
+            "PFC_WD": {"Ethernet0": {"action": "drop", "detection_time": "200", "restoration_time": "200"}}})");
+    EXPECT_TRUE(config);
+    EXPECT_EQ(config->ports.at(0).settings.watchdog_ms, 200);
+    return config->ports.at(0).settings.watched;
+  };
+  EXPECT_EQ(watched(R"("pfc_enable": "3,4")"), std::nullopt);
+  EXPECT_EQ(watched(R"("pfc_enable": "3,4", "pfcwd_sw_enable": "3")"), PrioritySet{3});
+  EXPECT_EQ(watched(R"("pfc_enable": "3,4", "pfcwd_sw_enable": "")"), PrioritySet{});
+  EXPECT_EQ(watched(R"("pfc_enable": "")"), PrioritySet{}) << "there is nothing to watch";
+}
+
 TEST(SonicConfig, ReadsNamesInBracketsAndQueuesOfAChassis) {
   const auto config = ParseSonicConfig(R"({
     "DSCP_TO_TC_MAP": {"ROCE": {"26": 3}},

@@ -87,7 +87,8 @@ TEST(SonicAnswers, TellWhatIsWorthCounting) {
     tables["PFC_WD"] = watchdog;
     return ReadSonicText(*SonicConfigText(tables)).value().config;
   };
-  const char* const same = R"({"Ethernet0":{"pfc_enable":"3,4"},"Ethernet8":{"pfc_enable":"3,4"}})";
+  const std::string watches = R"({"pfc_enable":"3,4","pfcwd_sw_enable":"3,4"})";
+  const std::string same = "{\"Ethernet0\":" + watches + ",\"Ethernet8\":" + watches + "}";
   const char* const other = R"({"Ethernet0":{"pfc_enable":"3"},"Ethernet8":{"pfc_enable":"3,4"}})";
   const std::string row = R"({"detection_time":"200","restoration_time":"200","action":"drop"})";
   const std::string both = "{\"Ethernet0\":" + row + ",\"Ethernet8\":" + row + "}";
@@ -97,7 +98,10 @@ TEST(SonicAnswers, TellWhatIsWorthCounting) {
   EXPECT_FALSE(WatchesLossless(config(other, both))) << "the switch says the queues of its first port";
   EXPECT_FALSE(WatchesLossless(config(same, "{\"Ethernet0\":" + row + "}")));
   EXPECT_FALSE(WatchesLossless(config("{}", both)));
-  const char* const unread = R"({"Ethernet0":{"pfc_enable":"3,4"},"Ethernet8":{"pfc_enable":"9"}})";
+  EXPECT_FALSE(
+      WatchesLossless(config(R"({"Ethernet0":{"pfc_enable":"3,4"},"Ethernet8":{"pfc_enable":"3,4"}})", both)))
+      << "nobody says what is watched";
+  const std::string unread = "{\"Ethernet0\":" + watches + R"(,"Ethernet8":{"pfc_enable":"9"}})";
   EXPECT_FALSE(WatchesLossless(config(unread, both))) << "nobody knows what Ethernet8 watches";
 }
 

@@ -238,6 +238,9 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   EXPECT_EQ(with([](auto& port) { port.settings.mtu = 1500; }), "mtu");
   EXPECT_EQ(with([](auto& port) { port.settings.watchdog_ms = lossless::kWatchdogOff; }), "watchdogMs");
   EXPECT_EQ(with([](auto& port) { port.settings.watched = lossless::PrioritySet{}; }), "watchdogMs");
+  EXPECT_EQ(with([](auto& port) { port.settings.watched.reset(); }), "watched");
+  EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(First().findings.at(0).sentence, "nobody says watched of spine-0 Ethernet0");
   EXPECT_EQ(with([](auto& port) { port.speed_mbps = 100'000; }), "speed");
   EXPECT_EQ(with([](auto& port) { port.settings.watchdog_ms = lossless::kWatchdogAlerts; }), "watchdogMs");
   EXPECT_EQ(First().verdict, LosslessVerdict::kContradiction);
