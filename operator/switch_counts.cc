@@ -61,6 +61,11 @@ std::map<switches::Steps, gnmi::Json> TreesOf(const std::map<switches::Steps, st
   return trees;
 }
 
+// Whether it may only have been busy, or out of reach: asked once more, it may say what it has.
+bool IsPassing(Code code) {
+  return code == Code::kTimeout || code == Code::kThrottled || code == Code::kUnavailable;
+}
+
 bool SaysAny(const base::Result<std::vector<Notice>>& said) {
   const auto any = [](const gnmi::Update& update) {
     return update.json && update.json->size() > 2;
@@ -172,14 +177,22 @@ base::MonotonicTime SwitchWatch::NextQueues() const {
 void SwitchWatch::TookCounters(Session& session, const std::string& what,
                                base::Result<std::vector<Notice>> said) {
   --session.asking_ports;
-  if (what == kOfWatchedQueues && !SaysAny(said)) {
+  const bool of_queues = what == kOfQueues || what == kOfWatchedQueues;
+  // One that did not answer in time has not said that it lacks them, and all are ten times as much to ask of it.
+  const bool heard = said || !IsPassing(said.error().code);
+  if (what == kOfWatchedQueues && heard && !SaysAny(said)) {
     // All of them, with the next sample.
     session.every_queue = true;
     session.queues_at = clock_.Now();
   } else if (said) {
     session.timeouts = 0;
     session.uncounted.erase(what);
-    session.queues_came = session.queues_came || what == kOfQueues || what == kOfWatchedQueues;
+    if (of_queues) {
+      // Whichever of both could not be read is not asked for any more.
+      session.uncounted.erase(kOfQueues);
+      session.uncounted.erase(kOfWatchedQueues);
+      session.queues_came = true;
+    }
     for (Notice& notice : *said) Keep(session.counters, std::move(notice));
   } else {
     const base::Error& error = said.error();
@@ -187,6 +200,10 @@ void SwitchWatch::TookCounters(Session& session, const std::string& what,
     // Nothing else that OpenConfig has to have is asked, so nothing else would tell that it hangs, or refuses.
     const bool late = error.code == Code::kTimeout;
     if (!session.sonic() && late && ++session.timeouts >= kMostTimeouts) return Fail(session, error);
+    // A connection keeps the login that it was made with, and stands while that is refused: only a new one reads the
+    // Secret anew. Without interfaces nothing else that it says counts.
+    const bool refused = error.code == Code::kUnauthorized || error.code == Code::kForbidden;
+    if (!session.sonic() && refused) return Fail(session, error);
     if (!session.sonic() && !late) {
       session.answer.trouble = TroubleOf(error);
       session.answer.connecting = false;

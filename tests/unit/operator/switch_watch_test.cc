@@ -441,6 +441,23 @@ TEST_F(SwitchWatchTest, OpenConfigThatRefusesIsToldAtOnce) {
   EXPECT_EQ(Answer().trouble->reason, "NotAllowed");
 }
 
+TEST_F(SwitchWatchTest, OpenConfigThatRefusesALoginIsDialledAnewWithWhatItsSecretSaysThen) {
+  ListenAsOpenConfig();
+  Pass(12s);
+  ASSERT_FALSE(Answer().trouble);
+  ASSERT_TRUE(Answer().read_at);
+  const int dials = There().dials;
+  There().troubles.emplace("/interfaces", base::Error{base::Code::kUnauthorized, "leaf-3: who is that", {}});
+  Pass(30s);
+  ASSERT_TRUE(Answer().trouble);
+  EXPECT_EQ(Answer().trouble->reason, "PasswordRefused");
+  EXPECT_GT(There().dials, dials);
+  There().troubles.clear();
+  Pass(120s);
+  EXPECT_FALSE(Answer().trouble);
+  EXPECT_FALSE(Answer().counting.trouble);
+}
+
 TEST_F(SwitchWatchTest, CountersThatCannotBeReadAreToldAndTheSettingsStand) {
   const std::string queues = "COUNTERS_DB:/COUNTERS/Ethernet*/Queues";
   There().troubles.emplace(queues, base::Error{base::Code::kForbidden, "leaf-3: not allowed", {}});
@@ -531,6 +548,42 @@ TEST_F(SwitchWatchTest, AllQueuesAreAskedForWhereItSaysNothingOfWatchedOnes) {
   Pass(60s);
   EXPECT_EQ(There().asked[counters + "Pfcwd"], 1);
   EXPECT_GE(There().asked[counters + "Queues"], 4);
+  EXPECT_FALSE(Answer().counting.trouble);
+}
+
+TEST_F(SwitchWatchTest, AllQueuesThatCameTooLateAreNoTroubleOnceWatchedOnesAreCounted) {
+  for (const auto& [table, rows] : SonicTables("leaf-3", true)) There().tables["CONFIG_DB:/" + table] = rows;
+  const gnmi::Json metadata = There().tables["CONFIG_DB:/DEVICE_METADATA"];
+  There().tables.erase("CONFIG_DB:/DEVICE_METADATA");  // so nobody knows which are watched
+  const std::string counters = "COUNTERS_DB:/COUNTERS/Ethernet*/";
+  There().tables[counters + "Pfcwd"] = {{"etp1:3", {{"SAI_QUEUE_STAT_DROPPED_PACKETS", "0"}}}};
+  There().troubles.emplace(counters + "Queues", base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Make();
+  Pass(30s);
+  ASSERT_TRUE(Answer().counting.trouble);
+  EXPECT_THAT(Answer().counting.trouble->message, HasSubstr("counters of queues"));
+  There().tables["CONFIG_DB:/DEVICE_METADATA"] = metadata;
+  Pass(150s);
+  ASSERT_TRUE(Answer().config);
+  EXPECT_GE(There().asked[counters + "Pfcwd"], 2);
+  EXPECT_FALSE(Answer().counting.trouble);
+}
+
+TEST_F(SwitchWatchTest, WatchedQueuesThatComeTooLateOnceAreAskedForAgainAndNotAllInTheirPlace) {
+  for (const auto& [table, rows] : SonicTables("leaf-3", true)) There().tables["CONFIG_DB:/" + table] = rows;
+  const std::string counters = "COUNTERS_DB:/COUNTERS/Ethernet*/";
+  There().tables[counters + "Pfcwd"] = {{"etp1:3", {{"SAI_QUEUE_STAT_DROPPED_PACKETS", "0"}}}};
+  Make();
+  Pass(30s);
+  There().troubles.emplace(counters + "Pfcwd", base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Pass(15s);
+  ASSERT_TRUE(Answer().counting.trouble);
+  EXPECT_THAT(Answer().counting.trouble->message, HasSubstr("counters of watched queues"));
+  There().troubles.clear();
+  const int before = There().asked[counters + "Pfcwd"];
+  Pass(30s);
+  EXPECT_GT(There().asked[counters + "Pfcwd"], before);
+  EXPECT_EQ(There().asked[counters + "Queues"], 0);
   EXPECT_FALSE(Answer().counting.trouble);
 }
 
