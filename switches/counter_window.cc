@@ -70,6 +70,10 @@ constexpr auto kRules = std::to_array<SwitchRule>({
 constexpr bool IsBeside(SwitchCount count) {
   return count == SwitchCount::kMarks || count == SwitchCount::kWaitTicks;
 }
+// Whoever sets these back sets back all of a port: a boot, or a port that is made anew.
+constexpr bool TellsAReset(std::uint8_t count) {
+  return count == kInPackets || count == kOutPackets || count == std::uint8_t(SwitchCount::kStateChanges);
+}
 // They come on every busy port, and must not take the room of what is wrong.
 constexpr std::size_t kMostWithMarks = kMostJudgements / 2;
 
@@ -233,8 +237,9 @@ class CounterWindow::Step {
     constexpr std::uint64_t kQuarter = std::numeric_limits<std::uint64_t>::max() / 4;
     const bool wrapped = known->raw > 3 * kQuarter && *said < kQuarter;
     if (*said >= known->raw || wrapped) {
-      moved.by = *said - known->raw;
+      if (!IsBeforeReset(moved.gap)) moved.by = *said - known->raw;
     } else {
+      if (TellsAReset(key.count)) port_.reset_at = now_;
       port_.went_back = key;
       port_.went_back_at = now_;
       port_.went_back_from = known->raw;
@@ -244,6 +249,9 @@ class CounterWindow::Step {
     known->at = Stamp(now_);
     return moved;
   }
+
+  // Whether what was said so long ago was said before the port was reset. Stamps are of milliseconds.
+  bool IsBeforeReset(std::int64_t gap) const { return now_ - gap + 1'000'000 < port_.reset_at; }
 
   void Take(SwitchCount count, int index, const std::optional<std::uint64_t>& said) {
     if (said) Judge(count, index, Look({std::uint8_t(count), std::uint8_t(index)}, said));

@@ -94,7 +94,9 @@ inline constexpr std::chrono::minutes kSwitchQuiet(10);
 // counter that a sample lacks was not asked for, or not said: it goes on from where it was when it comes again within
 // twice the quiet time, and trouble stays until it is told to be over, or nobody has counted it for as long. One that
 // goes back was reset, or its switch booted: what it did meanwhile counts as nothing, unless it is at the end of its 64
-// bits. Of an interval longer than a window the window's share counts. A sample older than the last is left out.
+// bits. Where packets or changes of state go back, so it is of every counter of the port that was last said before: one
+// that had counted little is past that again by what links do while they come up. Of an interval longer than a window
+// the window's share counts. A sample older than the last is left out.
 class CounterWindow {
  public:
   // Returns the ports with a hint, sorted by name: of counters that the sample before had, too, and that went forward.
@@ -135,6 +137,7 @@ class CounterWindow {
     std::optional<int> speed_mbps;
     std::int64_t seen = 0;
     std::int64_t went_back_at = -1;
+    std::int64_t reset_at = -1;  // when all of its counters were, as by a boot
     std::uint64_t went_back_from = 0, went_back_to = 0;
     Key went_back;
   };

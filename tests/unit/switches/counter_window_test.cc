@@ -288,6 +288,38 @@ TEST(CounterWindows, CountNothingWhereACounterWentBack) {
   EXPECT_EQ(bed.Note(), "");
 }
 
+TEST(CounterWindows, CountNothingThatAPortCountedWhileItsSwitchBooted) {
+  Bed bed;
+  bed.port.in_packets = 5'000'000;
+  bed.Look();
+  // Links come up: these had counted nothing, and so did not go back.
+  bed.port.in_packets = 1'000;
+  bed.port.state_changes = 5;
+  bed.port.uncorrected = bed.port.in_errors = 5'000;
+  bed.Look(minutes(5));
+  EXPECT_THAT(bed.Sightings(), IsEmpty());
+  EXPECT_THAT(bed.Note(), HasSubstr("packets in went back from 5000000 to 1000"));
+  *bed.port.uncorrected += 200;
+  bed.Look();
+  EXPECT_THAT(bed.Sightings(),
+              ElementsAre(Sighting{Symptom::kErrors, true, "200 uncorrected code words in 1 h"}));
+
+  Bed queues;  // which are asked for rarer
+  queues.port.in_packets = 5'000'000;
+  queues.port.pfc_received[3] = 10;
+  queues.port.queue_drops[3] = 0;
+  queues.Look();
+  queues.port.queue_drops.clear();
+  queues.port.in_packets = 1'000;
+  queues.Look();
+  queues.port.queue_drops[3] = 100;
+  queues.Look();
+  EXPECT_THAT(queues.Sightings(), IsEmpty());
+  queues.port.queue_drops[3] = 101;
+  queues.Look();
+  EXPECT_THAT(queues.Sightings(), SizeIs(1));
+}
+
 TEST(CounterWindows, CountOnWhereACounterWraps) {
   Bed bed;
   bed.port.in_errors = std::numeric_limits<std::uint64_t>::max() - 300;
