@@ -19,6 +19,8 @@ using base::Error;
 
 // Ports of which a note is told; the others are counted.
 constexpr std::size_t kMostNotes = 3;
+// What was counted of a switch that UFM lists no longer is kept for so long: while one boots UFM leaves it out.
+constexpr std::chrono::hours kKeepUnlisted(1);
 
 // Whether all of it is over, and not only one of the things that were asked for.
 bool IsOfConnection(const Error& error) {
@@ -53,14 +55,18 @@ std::shared_ptr<const Ports> Shared(const std::shared_ptr<const Ports>& before, 
 }  // namespace
 
 struct UfmWatch::Session {
+  struct Counted {
+    switches::CounterWindow window;
+    base::MonotonicTime listed{};  // when last
+  };
   crds::FabricUfm spec;
   std::unique_ptr<UfmClient> client;  // null: not connected, and its Secrets are read anew
   base::MonotonicTime began{}, next_at{}, ports_at{};
   int failures = 0;
   std::string taken;  // when UFM took the last sample, as it says
   base::MonotonicTime taken_at{};
-  std::optional<base::MonotonicTime> counting;             // since when
-  std::map<std::string, switches::CounterWindow> windows;  // by GUID
+  std::optional<base::MonotonicTime> counting;  // since when
+  std::map<std::string, Counted> windows;       // by GUID
   UfmAnswer answer;
 };
 
@@ -170,6 +176,9 @@ base::Status UfmWatch::Ask(Session& session, const std::stop_token& stop) {
   }
   if (clock_.Now() >= session.ports_at) {
     ASSIGN_OR_RETURN(Ports ports, session.client->Ports(stop));
+    // As one does that begins and has not looked at its fabric yet: no fabric loses all of its switches.
+    if (ports.empty() && session.answer.ports != nullptr && !session.answer.ports->empty())
+      return base::Fail(Code::kInvalid, "UFM lists no port of a switch any more, as while it starts");
     session.answer.ports = Shared(session.answer.ports, std::move(ports));
     session.ports_at = clock_.Now() + options_.ports_every;
   }
@@ -206,10 +215,15 @@ void UfmWatch::TakeCounters(Session& session, switches::UfmCounters counters) {
     guids.insert(port.guid);
     cabled += port.peer.empty() ? 0 : 1;
   }
-  std::erase_if(session.windows, [&](const auto& window) { return !guids.contains(window.first); });
+  for (auto& [guid, kept] : session.windows) {
+    if (guids.contains(guid)) kept.listed = now;
+  }
+  std::erase_if(session.windows, [now](const auto& one) { return now - one.second.listed > kKeepUnlisted; });
   for (const auto& [guid, sample] : samples) {
     counted += sample.ports.size();
-    session.windows[guid].Add(sample);
+    Session::Counted& kept = session.windows[guid];
+    kept.listed = now;
+    kept.window.Add(sample);
   }
   counting.ports = int(counted);
   counting.trouble.reset();
@@ -242,12 +256,14 @@ void UfmWatch::Judge(Session& session) {
   answer.sightings.clear();
   answer.counting.noted = 0;
   answer.counting.notes.clear();
-  for (const auto& [guid, window] : session.windows) {
-    std::vector<switches::PortSightings> seen = window.Sightings(now);
+  for (const auto& [guid, kept] : session.windows) {
+    const auto system = systems.find(guid);
+    if (system == systems.end()) continue;  // not listed now
+    std::vector<switches::PortSightings> seen = kept.window.Sightings(now);
     for (const switches::PortSightings& one : seen) {
       if (one.note.empty()) continue;
       if (++answer.counting.noted <= int(kMostNotes))
-        answer.counting.notes.push_back(fmt::format("{} port {}: {}", systems[guid], one.port, one.note));
+        answer.counting.notes.push_back(fmt::format("{} port {}: {}", system->second, one.port, one.note));
     }
     if (!seen.empty()) answer.sightings.emplace(guid, std::move(seen));
   }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "tests/support/ufm_answers.h"
 #include "tests/unit/operator/stage.h"
 
@@ -204,6 +206,39 @@ TEST_F(UfmWatchTest, TakesCountersThatWereResetForNoEvidenceAndSaysSo) {
   EXPECT_THAT(SeenOf(kLeaf), IsEmpty());
   ASSERT_EQ(Answer().counting.noted, 1);
   EXPECT_THAT(Answer().counting.notes[0], HasSubstr("su1-r3 port 1: in_errors went back from 1000000 to 0"));
+}
+
+TEST_F(UfmWatchTest, KeepsWhatItSawWhileUfmListsNoPortAsWhenItStarts) {
+  Make();
+  Pass(90s);
+  doing.fabric.At(kSpine, 3).counters["LinkDowned"] = 41;
+  Pass(61s);
+  ASSERT_THAT(SeenOf(kSpine), SizeIs(1));
+  const auto ports = std::exchange(doing.fabric.ports, {});
+  Pass(130s);
+  EXPECT_EQ(Reason(), "Unreadable");
+  EXPECT_THAT(*Answer().ports, SizeIs(3));
+  EXPECT_THAT(SeenOf(kSpine), SizeIs(1));
+  doing.fabric.ports = ports;
+  Pass(70s);
+  EXPECT_EQ(Reason(), "");
+  EXPECT_THAT(SeenOf(kSpine), SizeIs(1));
+}
+
+TEST_F(UfmWatchTest, KnowsASwitchAgainThatUfmDidNotListWhileItBooted) {
+  Make();
+  Pass(90s);
+  doing.fabric.At(kSpine, 3).counters["LinkDowned"] = 41;
+  Pass(61s);
+  ASSERT_THAT(SeenOf(kSpine), SizeIs(1));
+  const auto ports = doing.fabric.ports;
+  std::erase_if(doing.fabric.ports, [](const auto& port) { return port.guid == kSpine; });
+  Pass(130s);
+  EXPECT_EQ(Reason(), "");
+  EXPECT_THAT(SeenOf(kSpine), IsEmpty());
+  doing.fabric.ports = ports;
+  Pass(130s);
+  EXPECT_THAT(SeenOf(kSpine), SizeIs(1)) << "nothing is forgotten before ten quiet minutes";
 }
 
 TEST_F(UfmWatchTest, IsPrimedAfterTenQuietMinutes) {
