@@ -145,7 +145,7 @@ Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fab
     ExplainedPod explained{kube::Name(*pod),    index, kube::StringAt(*pod, {"spec", "nodeName"}), {},
                            GpuSource::kAssumed, {}};
     const topology::NodeId node = fabric.FindNode(explained.node);
-    const auto gpus = use.find(kube::Uid(*pod));
+    const auto gpus = use.find(PodId(*pod));
     if (node == topology::kNone) {
       complain(fmt::format(
           "pod {} is on node {}, which has no topology in fabric {}: does heddle-nodeagent run there?",
@@ -176,11 +176,11 @@ std::vector<placement::NodeState> StatesWithout(const topology::Fabric& fabric, 
     }
   }
   std::map<std::string, bool> own;
-  for (const Json& pod : reading.own_pods) own[kube::Uid(pod)] = true;
+  for (const Json& pod : reading.own_pods) own[PodId(pod)] = true;
   for (const Json& pod : reading.pods) {
-    const auto gpus = use.find(kube::Uid(pod));
+    const auto gpus = use.find(PodId(pod));
     const topology::NodeId node = fabric.FindNode(kube::StringAt(pod, {"spec", "nodeName"}));
-    if (gpus == use.end() || node == topology::kNone || own.contains(kube::Uid(pod))) continue;
+    if (gpus == use.end() || node == topology::kNone || own.contains(PodId(pod))) continue;
     states[static_cast<std::size_t>(node)].free_gpus &= ~gpus->second.positions;
   }
   return states;
@@ -194,11 +194,11 @@ std::map<std::string, PodGpus> UseOf(const ExplainReading& reading,
   for (const auto& [index, pod] : chosen) {
     Json copy = *pod;
     if (copy.contains("status")) copy["status"].erase("phase");
-    seen[kube::Uid(copy)] = true;
+    seen[PodId(copy)] = true;
     pods.push_back(std::move(copy));
   }
   for (const Json& pod : reading.pods) {
-    if (!seen.contains(kube::Uid(pod))) pods.push_back(pod);
+    if (!seen.contains(PodId(pod))) pods.push_back(pod);
   }
   return FindGpuUse(pods, reading.fabrics.topologies);
 }
@@ -306,11 +306,11 @@ base::Result<Grounds> GroundsWithout(const ExplainReading& reading, const crds::
   std::set<std::string> own, leaving;
   for (const Json& pod : reading.own_pods) {
     own.insert("pod " + kube::KeyOf(pod).ToString());
-    if (kube::DeletionTimestamp(pod)) leaving.insert(kube::Uid(pod));
+    if (kube::DeletionTimestamp(pod)) leaving.insert(PodId(pod));
   }
   // What goes is no hindrance for its own successor, and a dead node's pods go for ever.
   for (const Json& pod : reading.pods) {
-    if (!leaving.contains(kube::Uid(pod))) files.pods.push_back(pod);
+    if (!leaving.contains(PodId(pod))) files.pods.push_back(pod);
   }
   for (crds::NodeTopology& topology : files.topologies) {
     std::erase_if(topology.status.grants,

@@ -98,6 +98,11 @@ std::vector<int> IndexesAt(const topology::Node& node, std::uint32_t positions) 
   return indexes;
 }
 
+std::string PodId(const Json& pod) {
+  std::string uid = kube::Uid(pod);
+  return uid.empty() ? kube::KeyOf(pod).ToString() : uid;
+}
+
 std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
                                           const std::vector<crds::NodeTopology>& topologies) {
   std::map<std::string, const crds::NodeTopology*> by_name;
@@ -116,7 +121,7 @@ std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
       continue;
     }
     taken[node->first] |= gpus.positions;
-    use[kube::Uid(pod)] = gpus;
+    use[PodId(pod)] = gpus;
   }
   std::sort(silent.begin(), silent.end(),
             [](const Json* a, const Json* b) { return AgeOrder(*a) < AgeOrder(*b); });
@@ -125,7 +130,7 @@ std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
     const std::uint32_t positions = LowestFree(by_name[node]->status.node, taken[node], GpusWanted(*pod));
     if (positions == 0) continue;
     taken[node] |= positions;
-    use[kube::Uid(*pod)] = {positions, GpuSource::kAssumed, 0};
+    use[PodId(*pod)] = {positions, GpuSource::kAssumed, 0};
   }
   return use;
 }

@@ -33,7 +33,10 @@ bool IsLive(const Json& pod);  // neither finished nor failed
 // The indexes, as people count, of the GPUs at these positions.
 std::vector<int> IndexesAt(const topology::Node& node, std::uint32_t positions);
 
-// Who holds which GPUs, by pod UID, of all bound live pods. Pods that say nothing get the lowest free indexes
+// What tells a pod from all others: its UID, or "namespace/name" where a person wrote it, without one.
+std::string PodId(const Json& pod);
+
+// Who holds which GPUs, by PodId, of all bound live pods. Pods that say nothing get the lowest free indexes
 // in the order of their creation, then of their completion index, then of their names. A pod that finds too
 // few free GPUs is missing in the answer.
 std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,

@@ -179,7 +179,7 @@ class Claims {
     const auto use = FindGpuUse(files.pods, files.topologies);
     std::vector<const Json*> short_of_gpus;
     for (const Json& pod : files.pods) {
-      const auto gpus = use.find(kube::Uid(pod));
+      const auto gpus = use.find(PodId(pod));
       if (gpus == use.end()) {
         if (IsLive(pod) && GpusWanted(pod) > 0) short_of_gpus.push_back(&pod);
         continue;

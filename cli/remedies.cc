@@ -158,7 +158,7 @@ class Trials {
     if (at == left_.end() || *at != *rank) return;
     if (kube::DeletionTimestamp(pod) || !IsLive(pod)) return;
     const NodeId node = ground_.fabric->FindNode(name);
-    const auto gpus = use.find(kube::Uid(pod));
+    const auto gpus = use.find(PodId(pod));
     begun_ = true;
     if (node == topology::kNone || gpus == use.end()) {
       elsewhere_ = true;

@@ -8,13 +8,14 @@ namespace {
 
 class GpuUse : public Stage {
  protected:
-  std::map<std::string, PodGpus> Find() {
+  std::vector<crds::NodeTopology> Topologies() {
     std::vector<crds::NodeTopology> topologies;
     for (const Json& object : server.All(ResourceOf(keys::kNodeTopology))) {
       topologies.push_back(*crds::NodeTopologyFromJson(object));
     }
-    return FindGpuUse(server.All(kube::kPods), topologies);
+    return topologies;
   }
+  std::map<std::string, PodGpus> Find() { return FindGpuUse(server.All(kube::kPods), Topologies()); }
   void SetUp() override { AddCluster("su:1 node:1 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100"); }
 };
 
@@ -61,6 +62,16 @@ TEST_F(GpuUse, KnowsThePodOfAGrantWithoutUidByItsName) {
   const auto use = Find();
   EXPECT_EQ(use.at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted, 0x03}));
   EXPECT_EQ(use.at(kube::Uid(other)), (PodGpus{0x0c, GpuSource::kAnnotated, 0x0c}));
+}
+
+TEST_F(GpuUse, TellsPodsWithoutUidByTheirNames) {
+  for (const char* name : {"a", "b"}) AddPod(name, 0, "node-00", 4);
+  std::vector<Json> pods = server.All(kube::kPods);
+  for (Json& pod : pods) pod["metadata"].erase("uid");
+  const auto use = FindGpuUse(pods, Topologies());
+  ASSERT_EQ(use.size(), 2U);
+  EXPECT_EQ(use.at("train/a-0").positions, 0x0fU);
+  EXPECT_EQ(use.at("train/b-0").positions, 0xf0U);
 }
 
 TEST_F(GpuUse, CountsNoFinishedPodAndNoPodWithoutRoom) {

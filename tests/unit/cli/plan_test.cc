@@ -201,6 +201,26 @@ TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused) << "on a cluster in one line too";
 }
 
+// Of 32 GPUs 10 are held.
+TEST(PlanCommand, TellsPodsThatAPersonWroteByTheirNames) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:4 gpu:8 nic:8 rail:8");
+  for (const auto& [name, node, gpus] : {std::tuple("a", "node-00", "8"), std::tuple("b", "node-01", "2")}) {
+    Json pod = Json::parse(R"({"kind":"Pod","metadata":{"namespace":"n"},"status":{"phase":"Running"}})");
+    pod["metadata"]["name"] = name;
+    pod["spec"]["nodeName"] = node;
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = gpus;
+    items.push_back(std::move(pod));
+  }
+  files.texts["nt.json"] = ListOf(std::move(items));
+  PlanOptions options = OnFile("dp=22");
+  options.gpus_per_pod = 1;
+  const Output fits = Plan(options, files.read, {});
+  EXPECT_EQ(fits.exit_code, Output::kOk) << fits.err;
+  options.parallelism = "dp=23";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
+}
+
 // A pod of a whole node, of which nobody says which GPUs it has.
 Json SilentPod(const std::string& node) {
   Json pod = Json::parse(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n","uid":"u"},
