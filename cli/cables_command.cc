@@ -16,8 +16,13 @@ base::Status CheckForm(const CablesOptions& options, const OutputOptions& look) 
   return base::Fail(Code::kInvalid, "--csv is a form of its own: leave out --output");
 }
 
-void SayThereIsNone(const FabricReading& reading, Output& output) {
+// `node`: the one that was asked for; empty = all.
+void SayThereIsNone(const FabricReading& reading, const std::string& node, Output& output) {
   output.exit_code = reading.in_files ? Output::kUsage : Output::kFailed;
+  if (!node.empty()) {
+    output.err += fmt::format("Node {} has no port that carries jobs.\n", WithoutControls(node));
+    return;
+  }
   output.err += reading.in_files
                     ? "No node in these files has a port that carries jobs.\n"
                     : "No node has reported a port that carries jobs. Are the heddle-nodeagent pods running? "
@@ -41,6 +46,7 @@ Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, 
   Output output;
   output.err += NoteLines(reading.notes);
   const std::size_t all = rows.size();
+  if (all == 0) SayThereIsNone(reading, options.node, output);
   const auto ok = std::size_t(std::count_if(
       rows.begin(), rows.end(), [](const CableRow& row) { return row.verdict == CableVerdict::kOk; }));
   if (std::any_of(rows.begin(), rows.end(), [](const CableRow& row) { return IsFault(row.verdict); }))
@@ -54,8 +60,6 @@ Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, 
     output.out = CablesText(rows, look.style);
   } else if (all > 0) {
     output.out = NoProblemAmong(all, ok);
-  } else {
-    SayThereIsNone(reading, output);
   }
   return output;
 }

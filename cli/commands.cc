@@ -29,13 +29,12 @@ Output TopologyAnswer(FabricReading reading, const std::string& node, const Outp
   }
   Output output;
   output.err += NoteLines(reading.notes);
+  if (reading.topologies.empty()) SayNobodyReported(output);
   if (look.format != Format::kText) {
     Json items = Json::array();
     for (const crds::NodeTopology& topology : reading.topologies) items.push_back(crds::ToJson(topology));
     output.out = Printed(node.empty() ? Json{{"items", std::move(items)}} : items.front(), look.format);
-  } else if (reading.topologies.empty()) {
-    SayNobodyReported(output);
-  } else {
+  } else if (!reading.topologies.empty()) {
     output.out = node.empty() ? NodeTable(reading.topologies, look.style)
                               : NodeTree(reading.topologies.front(), look.style);
   }
@@ -45,6 +44,7 @@ Output TopologyAnswer(FabricReading reading, const std::string& node, const Outp
 Output FabricAnswer(const FabricReading& reading, const OutputOptions& look) {
   Output output;
   output.err += NoteLines(reading.notes);
+  if (reading.fabrics.empty()) SayNobodyReported(output);
   if (look.format != Format::kText) {
     Json items = Json::array();
     for (const FabricPtr& fabric : reading.fabrics) {
@@ -58,7 +58,6 @@ Output FabricAnswer(const FabricReading& reading, const OutputOptions& look) {
     output.out = Printed({{"items", std::move(items)}}, look.format);
     return output;
   }
-  if (reading.fabrics.empty()) SayNobodyReported(output);
   for (const FabricPtr& fabric : reading.fabrics) {
     if (!output.out.empty()) output.out += "\n";
     output.out += FabricText(*fabric, look.style);

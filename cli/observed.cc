@@ -17,6 +17,7 @@ namespace {
 
 namespace keys = crds::keys;
 
+constexpr int kMostDays = 36'500;  // no clock holds the days of every int
 constexpr auto kDp = std::size_t(placement::Axis::kDp);
 
 std::string Milliseconds(std::int64_t micros) {
@@ -152,12 +153,13 @@ void AddObserved(std::vector<crds::Gang> all, const ObservedOptions& options, ba
                  const char* nothing, const OutputOptions& look, Output& output) {
   const std::vector<crds::Gang> not_priced = NotPriced(all);
   const std::vector<crds::Gang> gangs = LastObserved(std::move(all), options, now);
-  if (look.format != Format::kText) {
-    output.out = Printed(ObservedJson(gangs, not_priced), look.format);
-  } else if (gangs.empty()) {
+  if (gangs.empty()) {
     output.exit_code = Output::kFailed;
     output.err += nothing + NotPricedText(not_priced);
-  } else {
+  }
+  if (look.format != Format::kText) {
+    output.out = Printed(ObservedJson(gangs, not_priced), look.format);
+  } else if (!gangs.empty()) {
     output.out = TableText(gangs, not_priced, look.style) +
                  SentenceText(crds::ObservedLine(crds::SumObserved(gangs)), look.style);
   }
@@ -167,7 +169,7 @@ void AddObserved(std::vector<crds::Gang> all, const ObservedOptions& options, ba
 
 std::vector<crds::Gang> LastObserved(std::vector<crds::Gang> gangs, const ObservedOptions& options,
                                      base::WallTime now) {
-  const base::WallTime since = now - std::chrono::hours(24) * options.days;
+  const base::WallTime since = now - std::chrono::hours(24) * std::min(options.days, kMostDays);
   std::erase_if(gangs, [since](const crds::Gang& gang) {
     return !crds::WasPriced(gang.status) || gang.status.observed->at < since;
   });

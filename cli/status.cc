@@ -170,8 +170,8 @@ std::string StatusText(const StatusReport& report, const StatusOptions& options,
   }
   if (report.wrong()) return text + SentenceText(totals + ".", style);
   const std::string well =
-      report.notes.empty() ? "Nothing is wrong: " : "Nothing is wrong, as far as can be seen: ";
-  return text + style.Paint(well, Colour::kGood) + totals + ".\n";
+      report.notes.empty() ? "Nothing is wrong:" : "Nothing is wrong, as far as can be seen:";
+  return text + ProseText(style.Paint(well, Colour::kGood) + " " + totals + ".\n", style);
 }
 
 }  // namespace heddle::cli

@@ -22,6 +22,11 @@ base::Status ReadNodes(const std::string& text, SwitchFiles& files) {
       return {};
     }
     ASSIGN_OR_RETURN(crds::NodeTopology node, crds::NodeTopologyFromJson(object));
+    // Each of its cables would count twice.
+    if (!files.names.insert(node.name).second) {
+      return base::Fail(base::Code::kInvalid,
+                        fmt::format("NodeTopology {} stands twice; was a file given twice?", node.name));
+    }
     files.nodes.push_back(std::move(node));
     return {};
   };

@@ -19,12 +19,14 @@ struct SwitchFile {
 
 // What the `switch` commands were given.
 struct SwitchFiles {
-  std::vector<crds::NodeTopology> nodes;
+  std::vector<crds::NodeTopology> nodes;  // no two of one name
+  std::set<std::string> names;            // theirs
   std::vector<SwitchFile> switches;
   std::vector<std::string> notes;
 };
 
-// Adds the NodeTopologies of a text: YAML, JSON, a List. Errors: kInvalid with the object.
+// Adds the NodeTopologies of a text: YAML, JSON, a List. Errors: kInvalid with the object, also one that
+// stands there already.
 [[nodiscard]] base::Status ReadNodes(const std::string& text, SwitchFiles& files);
 
 // Adds what a text is by its content, NodeTopologies or a config_db.json. `name`: of the switch, where the file was

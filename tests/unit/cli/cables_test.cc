@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
 
@@ -148,9 +149,27 @@ TEST_F(CablesTest, DoesNotJudgeANodeThatIsLeftOut) {
   for (const Json& item : Items({.node = "node-01"})) EXPECT_EQ(item["verdict"], "not judged");
 }
 
+TEST_F(CablesTest, NamesTheOneNodeThatHasNoPortForJobs) {
+  AddCluster(kSwapped);
+  server.Edit(ResourceOf(keys::kNodeTopology), {"", "node-02"}, [](Json& object) {
+    for (Json& nic : object["status"]["nics"]) nic["role"] = "storage";
+  });
+  Files files;
+  files.texts["nt.json"] = ListOf(server.All(ResourceOf(keys::kNodeTopology)));
+  const Output live = Run({.node = "node-02"});
+  EXPECT_EQ(live.exit_code, Output::kFailed);
+  const Output file = ShowCables({.node = "node-02", .topology = {"nt.json"}}, files.read, {});
+  EXPECT_EQ(file.exit_code, Output::kUsage);
+  for (const Output& output : {live, file})
+    EXPECT_THAT(output.err, HasSubstr("Node node-02 has no port that carries jobs.\n"));
+}
+
 TEST_F(CablesTest, RefusesWhatCannotBeAnswered) {
   EXPECT_EQ(Run().exit_code, Output::kFailed);
   EXPECT_THAT(Run().err, HasSubstr("kubectl heddle doctor"));
+  EXPECT_EQ(Run({}, Format::kJson).exit_code, Output::kFailed) << "in every form";
+  EXPECT_EQ(Items(), Json::array());
+  EXPECT_EQ(Run({.csv = true}).exit_code, Output::kFailed);
   AddCluster(kSwapped);
   EXPECT_EQ(Run({.node = "node-99"}).exit_code, Output::kFailed);
   EXPECT_THAT(Run({.node = "node-99"}).err, HasSubstr("kubectl heddle topology"));

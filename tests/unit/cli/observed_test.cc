@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
@@ -114,6 +116,8 @@ TEST_F(ObservedTest, TakesTheLastOfTheDaysThatWereAskedFor) {
   EXPECT_THAT(Run({.last = 1}).out, HasSubstr("train/today"));
   EXPECT_THAT(Run({.last = 1}).out, HasSubstr("last 1 job:"));
   EXPECT_THAT(Run({.days = 60}).out, HasSubstr("last 3 jobs"));
+  for (const int days : {120'000'000, std::numeric_limits<int>::max()})
+    EXPECT_THAT(Run({.days = days}).out, HasSubstr("last 3 jobs")) << days;
 }
 
 TEST_F(ObservedTest, SaysTheSameOfGangsInAFile) {
@@ -140,6 +144,10 @@ TEST_F(ObservedTest, SaysWhyThereIsNothing) {
   const Output nothing = Run();
   EXPECT_EQ(nothing.exit_code, Output::kFailed);
   EXPECT_THAT(nothing.err, HasSubstr("mode=observe"));
+  const Output json = Run({}, Format::kJson);
+  EXPECT_EQ(json.exit_code, Output::kFailed) << "in every format";
+  EXPECT_EQ(json.err, nothing.err);
+  EXPECT_EQ(Json::parse(json.out)["jobs"], Json::array());
   const Output wrong = Run({.last = 0});
   EXPECT_EQ(wrong.exit_code, Output::kUsage);
   EXPECT_THAT(wrong.err, HasSubstr("count from 1"));

@@ -262,6 +262,8 @@ TEST_F(StatusTest, SaysInASentenceThatNothingIsWrong) {
   EXPECT_EQ(output.out,
             "Nothing is wrong: 16 nodes, 128 GPUs: 16 bound, 112 free; 1 gang running, 0 waiting.\n");
   EXPECT_EQ(RunJson()["wrong"], false);
+  EXPECT_EQ(Run({}, Format::kText, 80).out,
+            "Nothing is wrong: 16 nodes, 128 GPUs: 16 bound, 112 free; 1 gang running, 0\nwaiting.\n");
 }
 
 TEST_F(StatusTest, FitsFiveThousandNodesOnAScreenAndShowsEachWhenAsked) {

@@ -277,6 +277,16 @@ TEST(SwitchCompareCommand, LooksAtTheOtherFilesWhereOneCannotBeRead) {
   EXPECT_THAT(Compare({}).err, HasSubstr("name the NodeTopologies"));
 }
 
+TEST(SwitchCompareCommand, CountsNoCableTwice) {
+  const Output output = Compare({kNodes, kNodes, kLeaf});
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.err, HasSubstr("NodeTopology gpu-017 stands twice; was a file given twice?"));
+  EXPECT_THAT(output.out, HasSubstr("4 cables: 3 Contradiction, 1 Unproved"));
+  const Output rendered = Render({.policy = kDefaults, .config = kLeaf, .hosts_on = {kNodes, kNodes}});
+  EXPECT_EQ(rendered.exit_code, Output::kUsage);
+  EXPECT_THAT(rendered.err, HasSubstr("NodeTopology gpu-017 stands twice; was a file given twice?"));
+}
+
 TEST(SwitchCompareCommand, CallsNothingLosslessWhereThereIsNoCable) {
   for (const Format format : {Format::kText, Format::kJson}) {
     const Output empty = Compare({kLeaf}, format);

@@ -164,6 +164,13 @@ TEST_F(ViewsTest, SaysWhatIsMissingWhenNobodyReported) {
   EXPECT_THAT(Topology().err, HasSubstr("heddle-nodeagent"));
   EXPECT_THAT(Topology("node-9").err, HasSubstr("kubectl heddle topology"));
   EXPECT_EQ(RunFabric(client, {}, {}).exit_code, Output::kFailed);
+  for (const Format format : {Format::kJson, Format::kYaml}) {
+    for (const Output& output : {Topology("", format), RunFabric(client, {.format = format}, {})}) {
+      EXPECT_EQ(output.exit_code, Output::kFailed) << "as the table's";
+      EXPECT_THAT(output.out, HasSubstr("items"));
+      EXPECT_THAT(output.err, HasSubstr("heddle-nodeagent"));
+    }
+  }
 }
 
 TEST_F(ViewsTest, SaysThatHeddleIsNotInstalled) {
