@@ -21,8 +21,6 @@ namespace {
 
 using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
 
-constexpr int kInterrupted = 130;  // what a shell says of a program that Ctrl-C ended
-
 int Failed(const base::Error& error) {
   spdlog::error("Failed error=\"{}\"", error.message);
   return 1;
@@ -130,9 +128,7 @@ int main(int argc, char** argv) {
   if (!once || *once) return once ? 0 : fail(once.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
   if (flags.print && !flags.follow)
-    return nodeagent::PrintNode(live ? root : recorded, *machine, kubelet.get(), flags, clock, stop)
-               ? 0
-               : kInterrupted;
+    return nodeagent::PrintNode(live ? root : recorded, *machine, kubelet.get(), flags, clock, stop);
   nodeagent::LiveEthtool live_ethtool;
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
@@ -146,10 +142,7 @@ int main(int argc, char** argv) {
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options,
                              machine->leaf_counts.get());
-  if (flags.follow) {
-    nodeagent::FollowNode(monitor, machine->identity.node, flags, clock, stop);
-    return 0;
-  }
+  if (flags.follow) return nodeagent::FollowNode(monitor, machine->identity.node, flags, clock, stop);
   return Publish(flags, machine->identity.node, monitor, kubelet.get(), root, live ? root : recorded, clock,
                  stop);
 }

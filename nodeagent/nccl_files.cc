@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "nodeagent/nccl/export.h"
 #include "nodeagent/nccl/import.h"
+#include "nodeagent/print.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -27,8 +27,7 @@ base::Status WriteNccl(const base::FileTree& files, Discovery& discovery, const 
   const Readings readings = discovery.Read();
   const std::string xml = NcclTopologyOf(files, readings, Assemble(readings));
   if (path == "-") {
-    if (std::fputs(xml.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return {};
-    return base::Fail(base::Code::kUnavailable, "standard output cannot be written");
+    return Say(xml);
   }
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << xml;

@@ -1,6 +1,8 @@
 #include "nodeagent/print.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 
 #include "crds/yaml.h"
@@ -11,14 +13,26 @@
 #include "nodeagent/ticket.h"
 
 namespace heddle::nodeagent {
+namespace {
+
+constexpr int kInterrupted = 130;  // what a shell says of a program that Ctrl-C ended
+
+}  // namespace
 
 int Refuse(const std::string& why, int code) {
   std::fprintf(stderr, "heddle-nodeagent: %s\n", why.c_str());
   return code;
 }
 
-bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,
-               base::Clock& clock, const std::stop_token& stop) {
+base::Status Say(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return {};
+  return base::Fail(base::Code::kUnavailable,
+                    std::string("standard output cannot be written: ") + std::strerror(errno));
+}
+
+int PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,
+              base::Clock& clock, const std::stop_token& stop) {
   const auto grants = ReadOnce(kubelet, flags.pod_resources.has_value(), stop);
   const Readings readings = machine.discovery->Read();
   Observation seen = machine.discovery->Put(readings);
@@ -26,7 +40,7 @@ bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubel
   PrintedFacts facts = ReadPrintedFacts(files, readings, seen);
   facts.leaves = machine.leaf_counts->Read(PortsWithLeaves(ports));
   SayLeafEnds(facts.leaves, ports, seen);
-  if (stop.stop_requested()) return false;
+  if (stop.stop_requested()) return kInterrupted;
   crds::NodeTopology object;
   object.name = seen.node.name;
   object = Report(object, seen, clock.WallNow(), &grants);
@@ -35,17 +49,21 @@ bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubel
       : flags.output == "json"
           ? crds::ToJson(object).dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n"
           : crds::ToYaml(crds::ToJson(object));
-  std::fputs(text.c_str(), stdout);
-  return true;
+  const base::Status said = Say(text);
+  return said ? 0 : Refuse(said.error().message, 1);
 }
 
-void FollowNode(Monitor& monitor, const std::string& node, const Flags& flags, base::Clock& clock,
-                const std::stop_token& stop) {
+int FollowNode(Monitor& monitor, const std::string& node, const Flags& flags, base::Clock& clock,
+               const std::stop_token& stop) {
   Follow follow(node, flags.output == "json" ? FollowFormat::kJson : FollowFormat::kText);
   std::mutex mutex;  // the kernel's words and the sights come on two threads
-  const auto say = [](const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+  base::Status said;
+  std::stop_source ending;
+  const std::stop_callback forward(stop, [&ending] { ending.request_stop(); });
+  const auto say = [&](const std::string& text) {
+    if (!said) return;
+    said = Say(text);
+    if (!said) ending.request_stop();
   };
   MonitorCallbacks callbacks;
   callbacks.on_sight = [&](const SightPtr& sight) {
@@ -56,7 +74,8 @@ void FollowNode(Monitor& monitor, const std::string& node, const Flags& flags, b
     const std::lock_guard lock(mutex);
     say(follow.Hear(events, clock.WallNow()));
   };
-  monitor.Run(callbacks, stop);
+  monitor.Run(callbacks, ending.get_token());
+  return said ? 0 : Refuse(said.error().message, 1);
 }
 
 }  // namespace heddle::nodeagent

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "lossless/compare.h"
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/nccl_files.h"
+#include "nodeagent/print.h"
 #include "nodeagent/qos/kernel_port_io.h"
 #include "nodeagent/qos/ports.h"
 #include "nodeagent/qos/qos_events.h"
@@ -20,11 +20,6 @@ namespace heddle::nodeagent {
 namespace {
 
 using lossless::Setting;
-
-void Say(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
 
 // One port as lines "  name  value"; what cannot be read says why, behind a question mark.
 std::string Table(const QosPort& port, PortIo& io) {
@@ -86,13 +81,13 @@ base::Status Watch(const std::vector<QosPort>& ports, PortIo& io, const std::sto
     return base::Fail(base::Code::kUnavailable, closed);
   std::map<std::string, QosReading> last;
   for (const QosPort& port : ports) last[port.name] = io.Read(port);
-  Say(fmt::format("{} ports; each change of DCB is a line, until Ctrl-C\n", ports.size()));
+  TRY(Say(fmt::format("{} ports; each change of DCB is a line, until Ctrl-C\n", ports.size())));
   while (!stop.stop_requested()) {
     const QosEvents::Changed changed = events->Wait(stop);
     for (const QosPort& port : ports) {
       if (!changed.lost && !changed.netdevs.contains(port.netdev)) continue;
       QosReading now = io.Read(port);
-      Say(Changes(port, last[port.name], now, io));
+      TRY(Say(Changes(port, last[port.name], now, io)));
       last[port.name] = std::move(now);
     }
   }
@@ -134,13 +129,12 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   }
   if (flags.qos_output != "table") {
     const RecordedQosPorts recorded = RecordQos(*io, ports);
-    Say(flags.qos_output == "json"
-            ? QosJson(recorded).dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n"
-            : FormatQosYaml(recorded));
-    return {};
+    return Say(flags.qos_output == "json"
+                   ? QosJson(recorded).dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n"
+                   : FormatQosYaml(recorded));
   }
-  if (ports.empty()) Say("no RoCE port: InfiniBand and EFA have no such settings (see --print)\n");
-  for (const QosPort& port : ports) Say(Table(port, *io));
+  if (ports.empty()) return Say("no RoCE port: InfiniBand and EFA have no such settings (see --print)\n");
+  for (const QosPort& port : ports) TRY(Say(Table(port, *io)));
   return {};
 }
 

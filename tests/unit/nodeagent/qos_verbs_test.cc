@@ -1,6 +1,8 @@
 // `qos show` and what `record` keeps of QoS, by the program itself on a recorded machine.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "nodeagent/qos/recorded_port_io.h"
 #include "nvml_bed.h"
 #include "recorded_machine.h"
@@ -55,6 +57,17 @@ TEST_F(QosVerbs, SayWhichPortsThereAreAndWhatARecordingCannotDo) {
   EXPECT_THAT(refused, HasSubstr("there is no RoCE port eth99; there are mlx5_bond_0:1, mlx5_bond_0:2"));
   EXPECT_THAT(test::Output("! " + agent_ + " --machine " + machine_ + " qos watch 2>&1"),
               HasSubstr("a recorded machine does not change"));
+}
+
+// As every other answer of the program.
+TEST_F(QosVerbs, SayThatTheDiskIsFull) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  for (const char* verb : {"qos show", "qos show -o json", "--print", "--print -o json", "--nccl-topo -"}) {
+    const std::string command = agent_ + " --machine " + machine_ + " " + verb;
+    EXPECT_THAT(test::Output("{ " + command + " 2>&1 >/dev/full; test $? -eq 1; }"),
+                HasSubstr("heddle-nodeagent: standard output cannot be written: No space left"))
+        << verb;
+  }
 }
 
 TEST_F(QosVerbs, ARecordingIsKeptByTheNextOneUnderOtherNamesToo) {
