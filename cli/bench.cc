@@ -233,6 +233,8 @@ base::Status CheckWords(const BenchOptions& options) {
   if (options.target.empty() == options.nodes.empty())
     return Fail(Code::kInvalid,
                 "name either KIND/NAME of what made a gang, as gang/llama, or nodes by --nodes a,b,c");
+  if (std::find(options.nodes.begin(), options.nodes.end(), "") != options.nodes.end())
+    return Fail(Code::kInvalid, "--nodes: one of the names is empty: write a,b,c");
   if (!options.target.empty()) {
     TRY(ParseExplainTarget(options.target));
   }

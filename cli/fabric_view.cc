@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/topology_view.h"
 
@@ -22,10 +23,12 @@ std::string UnitName(const topology::Fabric& fabric, topology::UnitId unit) {
 }
 
 std::string HeadLine(const topology::Fabric& fabric) {
-  return fmt::format(
-      "Fabric {}: {}, {} nodes, {} GPUs, {} rails, {} leaves, {} switches above, {} NVLink domains\n",
-      WithoutControls(Title(fabric)), topology::ShapeName(fabric.shape), fabric.nodes.size(),
-      fabric.gpu_count(), fabric.rails, fabric.leaves.size(), fabric.spines.size(), fabric.domains.size());
+  return fmt::format("Fabric {}: {}, {}, {}, {}, {} {}, {} {} above, {}\n", WithoutControls(Title(fabric)),
+                     topology::ShapeName(fabric.shape), base::Counted(fabric.nodes.size(), "node"),
+                     base::Counted(fabric.gpu_count(), "GPU"), base::Counted(fabric.rails, "rail"),
+                     fabric.leaves.size(), fabric.leaves.size() == 1 ? "leaf" : "leaves",
+                     fabric.spines.size(), fabric.spines.size() == 1 ? "switch" : "switches",
+                     base::Counted(fabric.domains.size(), "NVLink domain"));
 }
 
 // How a leaf stands, by the host ports that belong on it. The signs are those of the fabric page.

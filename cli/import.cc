@@ -316,9 +316,10 @@ Json Import::Objects() {
     items.push_back(crds::ToJson(object));
     const crds::FabricCounts& counts = object.status.counts;
     summary_ +=
-        fmt::format("{}: {} hosts, {} GPUs, {} rails, {} leaves, {} spines, {} NVLink domains, shape {}\n",
-                    name, counts.nodes, counts.gpus, fabric.rails, counts.leaves, counts.spines,
-                    counts.nvlink_domains, topology::ShapeName(fabric.shape));
+        fmt::format("{}: {}, {}, {}, {} {}, {}, {}, shape {}\n", name, base::Counted(counts.nodes, "host"),
+                    base::Counted(counts.gpus, "GPU"), base::Counted(fabric.rails, "rail"), counts.leaves,
+                    counts.leaves == 1 ? "leaf" : "leaves", base::Counted(counts.spines, "spine"),
+                    base::Counted(counts.nvlink_domains, "NVLink domain"), topology::ShapeName(fabric.shape));
   }
   return Json{
       {"apiVersion", "v1"}, {"kind", "List"}, {"metadata", Json::object()}, {"items", std::move(items)}};

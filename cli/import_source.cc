@@ -65,6 +65,18 @@ std::string FirstLine(std::string_view text) {
   return first;
 }
 
+// A Job says something in annotations of heddle.dev/, and is none of Heddle's.
+bool HoldsObjectsOfHeddle(std::string_view text) {
+  constexpr std::string_view kApiVersion = "apiVersion";
+  for (std::size_t at = text.find(kApiVersion); at != std::string_view::npos;
+       at = text.find(kApiVersion, at + 1)) {
+    const std::string_view rest = text.substr(at + kApiVersion.size());
+    const std::size_t value = rest.find_first_not_of("\"': ");
+    if (value != std::string_view::npos && rest.substr(value).starts_with("heddle.dev/")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view SourceKindName(SourceKind kind) {
@@ -99,7 +111,7 @@ base::Result<SourceKind> RecogniseSource(std::string_view text) {
   if (first == std::string_view::npos) return base::Fail(base::Code::kInvalid, "it is empty");
   if (text[first] == '{' && text.find("\"lldp\"") != std::string_view::npos) return SourceKind::kLldp;
   if (text[first] == '<' && text.find("<system") != std::string_view::npos) return SourceKind::kNcclXml;
-  if (text.find("heddle.dev/") != std::string_view::npos) {
+  if (HoldsObjectsOfHeddle(text)) {
     return base::Fail(
         base::Code::kInvalid,
         "it holds Heddle's objects already: give it to `plan --topology`, not to `fabric import`");

@@ -38,8 +38,8 @@ Compared CompareFiles(const SwitchFiles& files) {
         fmt::format("{}: several configurations have this name, and none is used: give them as NAME=FILE",
                     WithoutControls(name)));
   for (const auto& [name, count] : compared.without)
-    compared.notes.push_back(
-        fmt::format("{}: no configuration was given, and {} cables end there", name, count));
+    compared.notes.push_back(fmt::format("{}: no configuration was given, and {} there", name,
+                                         count == 1 ? "1 cable ends" : fmt::format("{} cables end", count)));
   compared.notes.insert(compared.notes.end(), compared.bare.begin(), compared.bare.end());
   return compared;
 }

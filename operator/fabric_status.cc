@@ -41,12 +41,13 @@ Condition Ready(const FabricView& view, const topology::Fabric* fabric) {
         .message =
             "No node that has reported belongs to this transport and site; delete this Fabric if none will"};
   }
-  return {.type = std::string(crds::kReady),
-          .status = ConditionStatus::kTrue,
-          .reason = "Assembled",
-          .message = fmt::format("{}, {}, {}, {} leaves", base::Counted(fabric->nodes.size(), "node"),
-                                 base::Counted(fabric->gpu_count(), "GPU"),
-                                 base::Counted(fabric->rails, "rail"), fabric->leaves.size())};
+  return {
+      .type = std::string(crds::kReady),
+      .status = ConditionStatus::kTrue,
+      .reason = "Assembled",
+      .message = fmt::format("{}, {}, {}, {} {}", base::Counted(fabric->nodes.size(), "node"),
+                             base::Counted(fabric->gpu_count(), "GPU"), base::Counted(fabric->rails, "rail"),
+                             fabric->leaves.size(), fabric->leaves.size() == 1 ? "leaf" : "leaves")};
 }
 
 Condition Cabled(const topology::Fabric* fabric) {

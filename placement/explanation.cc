@@ -101,7 +101,8 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
       !(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0)) {
     out.push_back("the model names no params, layers, hidden and seq together: axes weigh by default");
   }
-  out.push_back(fmt::format("{} stay whole", base::Counted(quality.whole_domains_left, "NVLink domain")));
+  out.push_back(fmt::format("{} {} whole", base::Counted(quality.whole_domains_left, "NVLink domain"),
+                            quality.whole_domains_left == 1 ? "stays" : "stay"));
   return out;
 }
 

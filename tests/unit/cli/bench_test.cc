@@ -300,6 +300,8 @@ TEST_F(BenchOffline, SaysWhatIsWrongInSentences) {
   EXPECT_THAT(error({.target = "job/llama", .ns = "dev", .image = "x"}), HasSubstr("in namespace dev"));
   EXPECT_THAT(error({.nodes = {"node-99"}, .image = "x"}),
               HasSubstr("--nodes: --topology has no node node-99; it has node-"));
+  EXPECT_THAT(error({.nodes = {"node-00", ""}, .image = "x"}),
+              HasSubstr("--nodes: one of the names is empty"));
   BenchOptions made_up{.nodes = {"gpu-001"}, .image = "x"};
   made_up.ground.synthetic = kCluster;
   EXPECT_THAT(error(made_up), HasSubstr("--nodes: --synthetic has no node gpu-001; it has node-"));

@@ -559,6 +559,13 @@ TEST(ImportSource, SaysWhenItIsUnsureOrKnowsNothing) {
   EXPECT_THAT(RecogniseSource(" \n\n").error().message, HasSubstr("it is empty"));
   EXPECT_THAT(RecogniseSource("{\"apiVersion\":\"heddle.dev/v1alpha1\"}").error().message,
               HasSubstr("plan --topology"));
+  EXPECT_THAT(RecogniseSource("kind: List\nitems:\n- apiVersion: heddle.dev/v1alpha1\n").error().message,
+              HasSubstr("plan --topology"));
+  EXPECT_THAT(RecogniseSource("apiVersion: batch/v1\nkind: Job\nmetadata:\n  annotations:\n"
+                              "    heddle.dev/parallelism: tp=8,dp=2\n")
+                  .error()
+                  .message,
+              HasSubstr("it begins with `apiVersion: batch/v1`"));
 }
 
 TEST(ImportSource, ReadsKindAndHostOfAWord) {

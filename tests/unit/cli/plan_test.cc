@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 #include "cli/what_if.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"

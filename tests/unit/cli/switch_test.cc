@@ -223,7 +223,7 @@ TEST(SwitchCompareCommand, ShowsTheGoldenCaseWithBothEnds) {
               HasSubstr("host: DSCP 0: priority 0, PFC 3\n    switch: DSCP 0: priority 0, PFC 3,4"));
   EXPECT_THAT(output.out,
               HasSubstr("host: DSCP 4: priority 0, PFC 3\n    switch: DSCP 4: priority 4, PFC 3,4"));
-  EXPECT_THAT(output.err, HasSubstr("Note: leaf-9: no configuration was given, and 1 cables end there"));
+  EXPECT_THAT(output.err, HasSubstr("Note: leaf-9: no configuration was given, and 1 cable ends there"));
   ExpectGolden("switch_compare.txt", output.out);
 }
 
