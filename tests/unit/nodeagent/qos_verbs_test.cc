@@ -62,8 +62,9 @@ TEST_F(QosVerbs, SayWhichPortsThereAreAndWhatARecordingCannotDo) {
 // As every other answer of the program.
 TEST_F(QosVerbs, SayThatTheDiskIsFull) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  for (const char* verb : {"qos show", "qos show -o json", "--print", "--print -o json", "--nccl-topo -"}) {
-    const std::string command = agent_ + " --machine " + machine_ + " " + verb;
+  for (const char* verb :
+       {"qos show", "qos show -o json", "--print", "--print -o json", "--print --follow", "--nccl-topo -"}) {
+    const std::string command = "timeout 60 " + agent_ + " --machine " + machine_ + " " + verb;
     EXPECT_THAT(test::Output("{ " + command + " 2>&1 >/dev/full; test $? -eq 1; }"),
                 HasSubstr("heddle-nodeagent: standard output cannot be written: No space left"))
         << verb;
