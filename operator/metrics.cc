@@ -97,10 +97,9 @@ void Metrics::Assembled(const std::map<std::string, topology::Fabric>& fabrics, 
                    static_cast<double>(std::count_if(fabric.faults.begin(), fabric.faults.end(),
                                                      [](const auto& fault) { return !fault.ambiguous; })));
   }
-  series_->Forget([&fabrics](const prometheus::Labels& labels) {
-    const auto fabric = labels.find("fabric");
-    return fabric != labels.end() && !fabrics.contains(fabric->second);
-  });
+  // A Fabric's UFM is asked before any node is part of it: Ufms says when that ends.
+  for (const Series::Gauges* family : {&series_->nodes, &series_->gpus, &series_->faults, &series_->suspects})
+    series_->Forget([&](const auto& labels) { return !fabrics.contains(labels.at("fabric")); }, family);
   series_->Stand(series_->stale, {}, static_cast<double>(stale));
   series_->Stand(series_->left_out, {}, static_cast<double>(left_out));
 }

@@ -131,5 +131,16 @@ TEST(Metrics, OfTheOperatorForgetAFabricThatIsGone) {
   EXPECT_THAT(metrics.Text(), HasSubstr("heddle_nodes_stale 0\n"));
 }
 
+// An alert on a UFM that does not answer must not wait for the first node.
+TEST(Metrics, OfTheOperatorKeepAUfmOfAFabricWithoutNodesUntilItIsAskedNoLonger) {
+  Metrics metrics;
+  metrics.Ufms({{"empty", UfmAnswer{}}});
+  metrics.Assembled(TwoFabrics(), 0, 0);
+  EXPECT_THAT(metrics.Text(), HasSubstr("heddle_ufm_answers{fabric=\"empty\"} 0\n"));
+  EXPECT_THAT(metrics.Text(), HasSubstr("heddle_ufm_ports_counted{fabric=\"empty\"} 0\n"));
+  metrics.Ufms({});
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("fabric=\"empty\"")));
+}
+
 }  // namespace
 }  // namespace heddle::operators
