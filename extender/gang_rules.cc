@@ -281,6 +281,7 @@ std::optional<Action> TrySubstitutes(const GangInput& input) {
   if (planned && input.now - *planned < kPatience) return std::nullopt;
   auto rows = Rows(input);
   const RefusedPods refused(input);
+  std::string without;  // of the first that has none; one after it may have
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !Stuck(input, rank->facts)) continue;
@@ -304,15 +305,15 @@ std::optional<Action> TrySubstitutes(const GangInput& input) {
       Say(input, status, crds::kRepairing, true, "Unschedulable", sentence);
       return UpdateStatus{std::move(status), Note{false, "Repairing", sentence}, true};
     }
-    const std::string sentence =
-        trouble + "; no substitute is left: see `kubectl describe pod`, or delete the owner";
-    crds::GangStatus status = DegradedStatus(input, "Unschedulable", sentence);
-    if (status == input.gang->status) return Nothing{std::chrono::seconds(30)};
-    const bool told = input.gang->status.reason == "Unschedulable";
-    return UpdateStatus{std::move(status),
-                        told ? std::nullopt : std::optional(Note{true, "Unschedulable", sentence}), true};
+    if (without.empty())
+      without = trouble + "; no substitute is left: see `kubectl describe pod`, or delete the owner";
   }
-  return std::nullopt;
+  if (without.empty()) return std::nullopt;
+  crds::GangStatus status = DegradedStatus(input, "Unschedulable", without);
+  if (status == input.gang->status) return Nothing{std::chrono::seconds(30)};
+  const bool told = input.gang->status.reason == "Unschedulable";
+  return UpdateStatus{std::move(status),
+                      told ? std::nullopt : std::optional(Note{true, "Unschedulable", without}), true};
 }
 
 }  // namespace heddle::extender

@@ -590,6 +590,20 @@ TEST(GangDecision, IsDegradedWithTheSchedulersWordsWhenNoSubstituteIsLeft) {
   scene.Expect<Nothing>();
 }
 
+TEST(GangDecision, TriesTheSubstituteOfALaterRankWhereTheFirstStuckOneHasNone) {
+  Scene scene = StuckScene();
+  scene.pods[1]["status"] = scene.pods[0]["status"];
+  scene.gang->status.placement =
+      crds::ToColumns({{scene.names[0], 0xFF, {}}, {scene.names[1], 0xFF, {scene.names[2]}}}, 1);
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(update.status, crds::kRepairing));
+  const auto rows = crds::ToRows(*update.status.placement);
+  EXPECT_EQ(rows[0].node, scene.names[0]);
+  EXPECT_EQ(rows[1].node, scene.names[2]);
+  scene.gang->status.placement = crds::ToColumns({{scene.names[0], 0xFF, {}}, {scene.names[1], 0xFF, {}}}, 1);
+  EXPECT_THAT(scene.Expect<UpdateStatus>().status.message, HasSubstr("rank 0 (pod job-0) cannot start"));
+}
+
 // Its failed pods still stand. They are of a time when the rank's slot was there.
 TEST(GangDecision, TriesNoSubstituteWhoseKubeletRefusedPodsOfTheRank) {
   Scene scene = StuckScene();
