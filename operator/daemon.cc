@@ -363,6 +363,7 @@ void Daemon::Impl::Work(const std::stop_token& stop) {
     }
   }
   if (stop.stop_requested()) return;
+  device_reconciler_.LeadingBegins();
   // What changed while another led was worked off by nobody here.
   for (const kube::ObjectPtr& node : node_view_.List()) queue_.Add(TopologyKey(kube::Name(*node)));
   Settle();

@@ -35,6 +35,8 @@ class DeviceReconciler {
   // All nodes and policies at once: one write that fails does not hold up the others, and the first error is
   // returned.
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
+  // What it knows of other plugins' objects is of before another led. Not while Reconcile runs.
+  void LeadingBegins() { objects_.Forget(); }
 
  private:
   base::Clock& clock_;

@@ -36,6 +36,8 @@ class PluginObjects {
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::vector<PluginClass>& classes, const View& nodes,
                                                 const std::vector<UnreadNode>& unread,
                                                 const std::stop_token& stop);
+  // The next look asks the server, also where nothing is wanted: another leader may have left something behind.
+  void Forget() { last_look_.reset(); }
 
  private:
   using Wanted = std::map<std::string, kube::Json>;      // by name

@@ -407,5 +407,33 @@ TEST_F(DeviceReconcilerTest, RunsAnotherPluginWhereAPolicyNamesItAndCleansUpAfte
   EXPECT_EQ(Reconcile(), 0);
 }
 
+// It was idle, another led and died between taking back the policy's word and its objects, and now it leads again.
+TEST_F(DeviceReconcilerTest, CleansUpWhatAnotherLeaderLeftBehind) {
+  AddRoceNode("a");
+  Reconcile();
+  AddPolicy("shared", {{"nodeSelector", {{"pool", "gpu"}}},
+                       {"mode", "Nics"},
+                       {"plugin", "RdmaShared"},
+                       {"resources", {{{"name", "rdma/rail{rail}"}, {"slots", 63}}}}});
+  DeviceReconciler other{
+      client,
+      labels_client,
+      clock,
+      {.nodes = nodes, .topologies = topologies, .policies = policies},
+      {.ns = "heddle-system", .images = {{crds::DevicePlugin::kRdmaShared, "registry.test/shared:v1"}}},
+      events};
+  ASSERT_TRUE(other.Reconcile({}));
+  ASSERT_EQ(server.All(daemon_sets).size(), 1u);
+  server.Remove(kRdmaDevicePolicies, {"", "shared"});
+  clock.Advance(1min);
+  reconciler.LeadingBegins();
+  Reconcile();
+  EXPECT_TRUE(server.All(daemon_sets).empty());
+  EXPECT_TRUE(server.All(kube::kConfigMaps).empty());
+  EXPECT_FALSE(kube::Labels(*server.Find(kube::kNodes, {"", "a"})).contains("heddle.dev/rdma-class"));
+  clock.Advance(1min);
+  EXPECT_EQ(Reconcile(), 0);
+}
+
 }  // namespace
 }  // namespace heddle::operators
