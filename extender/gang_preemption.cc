@@ -394,7 +394,8 @@ base::Result<std::string> GangController::Restart(const Look& look, crds::GangSt
     return asked + "its owner has no switch that stops all of it without a failure";
   const auto last = base::ParseTime(kube::Annotation(*yield.owner, crds::keys::kRestartedAt).value_or(""));
   const base::WallTime now = clock_.WallNow();
-  if (last && now - *last < kBetweenRestarts) {
+  // Further ahead than that it is of a clock that was set back since: waited for, it could be years.
+  if (last && now - *last < kBetweenRestarts && *last - now < kBetweenRestarts) {
     return asked + "it was restarted at " + base::FormatTime(*last) + ", and is at most once in ten minutes";
   }
   if (!FitsAnew(*look.snapshot, look.members))

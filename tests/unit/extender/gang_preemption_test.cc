@@ -428,6 +428,30 @@ TEST(GangPreemption, RestartsADegradedGangWholeWhereItAsksForThatAndOnceInTenMin
   EXPECT_EQ(world.Writes("PATCH jobs"), 4);
 }
 
+// Its leader's clock ran ahead when it was restarted last, and was set back since.
+TEST(GangPreemption, RestartsAGangWhoseLastRestartIsInAFarFuture) {
+  World world("su:2 node:2 gpu:8 nic:8 rail:8");
+  RunningExtender extender(world);
+  JobWords words{.name = "low", .pods = 2, .parallelism = "tp=8,dp=2"};
+  words.annotations = {{keys::kRequire, "tp=nvlink,dp=su"}, {keys::kOnDegraded, "restart"}};
+  world.Start(words);
+  const std::string future = base::FormatTime(world.clock.WallNow() + std::chrono::hours(24 * 365));
+  world.server.Edit(kube::kJobs, {"train", "low"}, [&future](Json& job) {
+    job["metadata"]["annotations"][std::string(keys::kRestartedAt)] = future;
+  });
+  ASSERT_TRUE(world.Runs(extender, "low"));
+  const std::string node = kube::StringAt(world.Pod("low-1"), {"spec", "nodeName"});
+  world.server.Edit(kube::kNodes, {"", node}, [](Json& object) { object["spec"]["unschedulable"] = true; });
+  ASSERT_TRUE(extender.Until([&] { return extender.controller().current()->Unusable(node) == "Cordoned"; }));
+  world.server.Remove(kube::kPods, {"train", "low-1"});
+  world.PutPod(words, kube::Uid(world.Job("low")), 1);
+  ASSERT_TRUE(extender.Until([&] {
+    world.Play();
+    return kube::Annotation(world.Job("low"), keys::kRestartedAt) != future &&
+           world.Summary("low").starts_with("Running");
+  })) << world.GangOf("low")->status.message;
+}
+
 TEST(GangPreemption, NamesTheRestartWhereNobodyAskedForItAndRefusesBadWords) {
   World world("su:2 node:2 gpu:8 nic:8 rail:8");
   RunningExtender extender(world);
