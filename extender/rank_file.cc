@@ -6,6 +6,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
+#include "crds/label_value.h"
 
 namespace heddle::extender {
 namespace {
@@ -58,12 +59,26 @@ void KeepOtherGroups(const kube::Json& there, const kube::Json& ours, kube::Json
   file["metadata"]["ownerReferences"] = std::move(owners);
 }
 
+// Of lower-case letters, digits and dashes between dots, as the API server takes it; the suffix makes the end of one.
+bool BeginsAnObjectName(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); };
+  char before = '.';
+  for (const char c : name) {
+    if (!is_letter(c) && c != '-' && c != '.') return false;
+    if ((before == '.' && !is_letter(c)) || (before == '-' && c == '.')) return false;
+    before = c;
+  }
+  return before != '.';
+}
+
 }  // namespace
 
 std::string RankFileName(std::string_view owner) {
   constexpr std::size_t kLongestName = 253;
   std::string name(owner.substr(0, kLongestName - crds::keys::kRankFileSuffix.size()));
   std::replace(name.begin(), name.end(), '/', '-');
+  // A gang's name is the value of a label, and may have what no object's name has.
+  if (!BeginsAnObjectName(name)) name = crds::DnsName(owner);
   return name + std::string(crds::keys::kRankFileSuffix);
 }
 

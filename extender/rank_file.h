@@ -9,7 +9,7 @@
 
 namespace heddle::extender {
 
-// "<owner>-heddle-ranks", as people write it into their pods' volumes.
+// "<owner>-heddle-ranks", as people write it into their pods' volumes; DnsName of an owner with which that is no name.
 std::string RankFileName(std::string_view owner);
 
 // The ConfigMap that says which pod of a gang has which rank, on which node and with which GPUs:

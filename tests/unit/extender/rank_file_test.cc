@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "crds/label_value.h"
 #include "tests/unit/extender/pod_words.h"
 
 namespace heddle::extender {
@@ -142,6 +143,13 @@ TEST(RankFile, ThatFitsNoConfigMapTogetherWithThoseOfTheOtherGroupsIsAnError) {
 TEST(RankFile, HasANameThatAnObjectMayHave) {
   EXPECT_EQ(RankFileName("serve/0"), "serve-0-heddle-ranks");
   EXPECT_EQ(RankFileName(std::string(300, 'a')).size(), 253u);
+  for (const char* valid : {"train", "train.v2", "a--b-", "0-x.1-y"})
+    EXPECT_EQ(RankFileName(valid), std::string(valid) + "-heddle-ranks");
+  for (const char* other : {"My_Run", "Train", "a_b", "a..b", "a-.b", "a.-b"})
+    EXPECT_EQ(RankFileName(other), crds::DnsName(other) + "-heddle-ranks");
+  EXPECT_NE(RankFileName("a_b"), RankFileName("a-b"));
+  EXPECT_EQ(RankFileName("My_Run").find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"),
+            std::string::npos);
 }
 
 }  // namespace
