@@ -227,6 +227,18 @@ Decision Collect(const GangInput& input) {
     Say(input, status, crds::kCollected, false, "FailedCreate",
         "the pods cannot be made: " + members.trouble);
   }
+  if (!members.given_up.empty()) {
+    const std::string sentence =
+        "rank " + std::to_string(members.given_up.front()) +
+        (members.given_up.size() > 1
+             ? " and " + base::Counted(members.given_up.size() - 1, "other rank") + " have"
+             : std::string(" has")) +
+        " failed for good: the Job names them in status.failedIndexes and makes no other pod for them, so "
+        "the "
+        "gang cannot start whole again; delete the Job and submit it anew";
+    Blame(status, "IndexFailed", sentence);
+    Say(input, status, crds::kCollected, false, "IndexFailed", sentence);
+  }
   const Decision write = Write(input, std::move(status), std::nullopt);
   return write ? write : Nothing{std::chrono::seconds(30)};
 }

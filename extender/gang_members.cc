@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
@@ -13,6 +14,7 @@
 #include "extender/rank_file.h"
 #include "extender/seating.h"
 #include "extender/unmodelled.h"
+#include "kube/completed_indexes.h"
 
 namespace heddle::extender {
 namespace {
@@ -324,6 +326,12 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* 
     members.unranked = std::move(live);
   } else {
     Seat(members, layout, std::move(live));
+  }
+  if (owner == nullptr || kube::StringAt(*owner, {"kind"}) != kube::kJobs.kind) return;
+  const std::set<int> failed =
+      kube::ReadIndexes(kube::StringAt(*owner, {"status", "failedIndexes"}), members.spec.pods);
+  for (const int rank : members.Missing()) {
+    if (failed.contains(rank)) members.given_up.push_back(rank);
   }
 }
 

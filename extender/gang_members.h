@@ -56,6 +56,8 @@ struct GangMembers {
   // The ComputeDomain whose channels its pods claim; empty where they claim none.
   std::string compute_domain;
   std::string trouble;  // what the controller says that cannot make the pods
+  // Ranks without a pod whose Job has given them up (backoffLimitPerIndex), and makes no other for them.
+  std::vector<int> given_up;
   // Set when the gang must not be planned. What is wrong with the template holds for good; a doubled rank may
   // go away.
   std::optional<InputRefusal> refusal;

@@ -551,6 +551,20 @@ Scene StuckScene(const Json& terms = Json()) {
   return scene;
 }
 
+TEST(GangDecision, SaysThatARankThatItsJobHasGivenUpIsMissingForGood) {
+  Scene scene;
+  scene.Made();
+  scene.Lose(1);
+  scene.job["kind"] = "Job";
+  scene.job["apiVersion"] = "batch/v1";
+  scene.job["status"]["failedIndexes"] = "0";
+  EXPECT_NE(scene.Expect<UpdateStatus>().status.reason, "IndexFailed") << "rank 0 still has a pod";
+  scene.job["status"]["failedIndexes"] = "1";
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_EQ(update.status.reason, "IndexFailed");
+  EXPECT_THAT(update.status.message, HasSubstr("rank 1 has failed for good"));
+}
+
 TEST(GangDecision, TriesASubstituteWhereTheSchedulerRefusesASoundSlot) {
   Scene scene = StuckScene();
   const auto update = scene.Expect<UpdateStatus>();
