@@ -233,9 +233,8 @@ Decision Collect(const GangInput& input) {
         (members.given_up.size() > 1
              ? " and " + base::Counted(members.given_up.size() - 1, "other rank") + " have"
              : std::string(" has")) +
-        " failed for good: the Job names them in status.failedIndexes and makes no other pod for them, so "
-        "the "
-        "gang cannot start whole again; delete the Job and submit it anew";
+        " failed for good: the Job names them in status.failedIndexes and makes no other pod for them, "
+        "so the gang cannot start whole again; delete the Job and submit it anew";
     Blame(status, "IndexFailed", sentence);
     Say(input, status, crds::kCollected, false, "IndexFailed", sentence);
   }
