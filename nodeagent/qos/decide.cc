@@ -244,7 +244,10 @@ class Judging {
 
   void ToSet(const std::vector<Setting>& drifted, const std::string& differ) {
     PortRecord& record = out_.record;
-    std::erase_if(record.repairs, [this](base::WallTime time) { return time + kRepairWindow < now_; });
+    // One that is yet to come was written down before the clock was set back: nobody knows how long ago.
+    std::erase_if(record.repairs, [this](base::WallTime time) {
+      return time + kRepairWindow < now_ || time > now_ + kRepairWindow;
+    });
     const bool repair = record.applied && !IsOldPause(drifted);
     if (repair && record.repairs.size() >= kMaxRepairs) {
       record.conflict = fmt::format(

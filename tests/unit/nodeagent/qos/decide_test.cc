@@ -72,6 +72,18 @@ TEST_F(QosJudge, AnMtuAboveTheWantedOneIsDriftLikeOneBelow) {
   }
 }
 
+TEST_F(QosJudge, ForgetsRepairsThatAreYetToComeOnceTheClockWasSetBack) {
+  wish_.on_drift = crds::OnDrift::kRepair;
+  record_ = Judged().record;
+  ASSERT_TRUE(record_.applied);
+  facts_.reading.have.mtu = 1500;
+  record_.repairs.assign(kMaxRepairs, kNow + std::chrono::hours(72));
+  EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu));
+  EXPECT_THAT(Judged().record.repairs, IsEmpty());
+  record_.repairs.assign(kMaxRepairs, kNow + seconds(60));
+  EXPECT_EQ(Judged().report.state, LosslessState::kConflict) << "a clock that was set back a little";
+}
+
 TEST_F(QosJudge, ADecisionAboutAnotherNicOrGenerationIsNone) {
   facts_.reading.have.mtu = 1500;
   record_ = Judged().record;
