@@ -41,6 +41,8 @@ struct QosTimings {
   std::chrono::nanoseconds max_back_off = std::chrono::minutes(5);
 };
 inline constexpr int kMaxBusy = 5;
+// Likewise where the driver refuses what it had before: so often that is tried again before it is given up.
+inline constexpr int kMaxRefused = 5;
 // A write may take the link down and up; several that the driver takes one by one, as often each.
 inline constexpr std::uint64_t kMaxBounces = 4;
 
@@ -59,6 +61,7 @@ struct ApplyProgress {
   base::MonotonicTime since{};       // in this stage
   base::MonotonicTime not_before{};  // no step until then
   int busy = 0;                      // times in a row that the port was
+  int refused = 0;                   // kRollingBack: times that the driver would not have its old value
   base::MonotonicTime withdrawn{};   // kDraining: when the port was taken away
   bool seen = false;                 // from kWriting on: the interface was there at the last look
   bool idle_moment = false;        // kDraining: it was idle in a pause, and is given back if it is so no more

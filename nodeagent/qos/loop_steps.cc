@@ -248,6 +248,11 @@ void QosLoop::WriteBack(Port& port) {
       lost.push_back(*named);
       continue;
     }
+    // A value that the driver had itself and does not take, again and again, must not keep the port from pods for ever.
+    if (status.error().code == Code::kInvalid && ++port.progress.refused > kMaxRefused) {
+      lost.push_back(named.value_or(left.front()));
+      continue;
+    }
     ++port.progress.busy;
     port.progress.not_before = clock_.Now() + BackOff(port.progress.busy);
     port.waiting = fmt::format(

@@ -393,6 +393,23 @@ TEST(QosLoop, ABusyPortIsTriedAgainAfterPausesThatGrowAndThenSetBack) {
   EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
 }
 
+TEST(QosLoop, ADriverThatRefusesItsOldValuesGivesThePortBackWithoutThem) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.on_write = [](auto& one) {
+    one.link.carrier = one.have.pfc->empty();
+    one.faults[Setting::kMtu] = one.faults[Setting::kTrust] = {base::Code::kInvalid, "no", -1};
+  };
+  bed.Start();
+  bed.RunFor(std::chrono::hours(2));
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("set again, but for "));
+  EXPECT_THAT(bed.Report().reason, HasSubstr("mtu"));
+  EXPECT_THAT(bed.Report().reason, HasSubstr("trust"));
+  EXPECT_EQ(port.have.pfc, Fresh().pfc) << "all else is as before";
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+}
+
 TEST(QosLoop, ABusyMomentIsSatOut) {
   QosBed bed;
   bed.io["mlx5_0:1"].faults[Setting::kMtu] = {base::Code::kUnavailable, "busy", 2};
