@@ -187,16 +187,23 @@ void OfferPairs(const DeviceWish& wish, const std::set<std::string>& own, const 
     Refuse(offer, "none of the NICs that its policy chose serves a GPU of this node");
 }
 
+struct Holder {
+  std::string resource;
+  bool shared = false;
+};
+
 // A device that two resources have would be given twice, unless both share it.
-std::string GivenTwice(const Offer& offer, std::map<std::string, std::string>& holders) {
+std::string GivenTwice(const Offer& offer, std::map<std::string, Holder>& holders) {
   for (const OfferedDevice& device : offer.devices) {
-    std::vector<std::string> parts;
-    if (offer.slots == 1) parts = device.nics;
-    if (!device.uuid.empty()) parts.push_back(device.uuid);
-    for (const std::string& part : parts) {
-      const auto [holder, fresh] = holders.emplace(part, offer.resource);
-      if (!fresh && holder->second != offer.resource)
-        return fmt::format("{} is a device of {} already, and neither shares it", part, holder->second);
+    std::vector<std::pair<std::string, bool>> parts;  // and whether it is shared
+    for (const std::string& nic : device.nics) parts.emplace_back(nic, offer.slots > 1);
+    if (!device.uuid.empty()) parts.emplace_back(device.uuid, false);
+    for (const auto& [part, shared] : parts) {
+      const auto [known, fresh] = holders.emplace(part, Holder{offer.resource, shared});
+      const Holder& holder = known->second;
+      if (fresh || holder.resource == offer.resource || (holder.shared && shared)) continue;
+      return fmt::format("{} is a device of {} already, and {}", part, holder.resource,
+                         holder.shared || shared ? "only one of them shares it" : "neither shares it");
     }
   }
   return {};
@@ -265,7 +272,7 @@ std::vector<Offer> OffersOf(const std::vector<DeviceWish>& wishes, const Node& n
   std::vector<Offer> offers{FabricOffer(facts)};
   std::set<std::string> own = facts.ours, seen{std::string(crds::keys::kFabricResource)};
   for (const DeviceWish& wish : wishes) own.insert(wish.resource);
-  std::map<std::string, std::string> holders;  // GPUs and NICs → resource
+  std::map<std::string, Holder> holders;  // of GPUs and NICs
   for (const DeviceWish& wish : wishes) {
     Offer offer = OfferOf(wish, own, node, facts);
     if (!seen.insert(wish.resource).second) {

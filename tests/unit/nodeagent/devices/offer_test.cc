@@ -219,6 +219,21 @@ TEST(Offers, OfAConflictNothingIsOffered) {
   EXPECT_THAT(offers[7].reason, HasSubstr("is a device of heddle.dev/gpu already"));
 }
 
+TEST(Offers, ANicIsNoDeviceOfTwoResourcesUnlessBothShareIt) {
+  DeviceWish exclusive = Wish(DeviceMode::kNics), shared = exclusive, other = exclusive;
+  exclusive.resource = "heddle.dev/whole";
+  shared.resource = "heddle.dev/shared";
+  other.resource = "heddle.dev/other";
+  shared.slots = other.slots = 4;
+  const auto first = OffersOf({exclusive, shared}, Machine(), Facts(Machine()));
+  EXPECT_TRUE(first[1].offered());
+  EXPECT_THAT(first[2].reason, HasSubstr("is a device of heddle.dev/whole already, and only one of them"));
+  const auto last = OffersOf({shared, other, exclusive}, Machine(), Facts(Machine()));
+  EXPECT_TRUE(last[1].offered());
+  EXPECT_TRUE(last[2].offered()) << "both share it";
+  EXPECT_THAT(last[3].reason, HasSubstr("is a device of heddle.dev/shared already, and only one of them"));
+}
+
 TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
   DeviceWish wish = Wish(DeviceMode::kNics);
   wish.resource = "rdma/hca";
