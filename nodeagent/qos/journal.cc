@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "base/file_tree.h"
@@ -25,6 +26,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMaxFile = 64 * 1024;  // one with all settings twice is 6 KiB
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kBeside = ".new";
+constexpr std::string_view kBad = ".bad";  // behind kSuffix: out of the way of the port's next record
 
 base::Status Failed(std::string_view what, const std::string& path) {
   return base::Fail(Code::kUnavailable, fmt::format("{} {}: {}", what, path, std::strerror(errno)));
@@ -91,6 +93,7 @@ class DiskJournal final : public Journal {
       if (names.error().code != Code::kNotFound) loaded.problems.push_back(names.error().message);
       return loaded;
     }
+    std::set<std::string> aside;
     for (const std::string& name : *names) {
       if (!name.ends_with(kSuffix)) continue;
       const auto text = files.Read(name);
@@ -98,13 +101,16 @@ class DiskJournal final : public Journal {
       if (record && FileName(record->port) != name)
         record = base::Fail(Code::kInvalid, "it is the record of " + record->port);
       if (!record) {
-        loaded.problems.push_back(fmt::format(
-            "{}/{} cannot be read, so nothing is known of a write that it may tell of: {}; look at the port, "
-            "then remove the file",
-            folder_, name, record.error().message));
+        loaded.problems.push_back(Unreadable(PutAside(name), record.error().message));
+        aside.insert(name + std::string(kBad));
         continue;
       }
       loaded.records.push_back(*std::move(record));
+    }
+    // Until a person has looked at the port, whichever agent found it so.
+    for (const std::string& name : *names) {
+      if (name.ends_with(std::string(kSuffix) + std::string(kBad)) && !aside.contains(name))
+        loaded.problems.push_back(Unreadable(name, "an agent before this one found it so"));
     }
     std::sort(loaded.records.begin(), loaded.records.end(),
               [](const PortRecord& a, const PortRecord& b) { return a.port < b.port; });
@@ -130,6 +136,19 @@ class DiskJournal final : public Journal {
   }
 
  private:
+  // What it is called from now on: as before where it cannot be renamed.
+  std::string PutAside(const std::string& name) const {
+    const std::string bad = name + std::string(kBad);
+    return ::rename((folder_ + "/" + name).c_str(), (folder_ + "/" + bad).c_str()) == 0 ? bad : name;
+  }
+
+  std::string Unreadable(const std::string& name, std::string_view why) const {
+    return fmt::format(
+        "{}/{} cannot be read, so nothing is known of a write that it may tell of: {}; look at the port, "
+        "then remove the file: it is looked for when the agent starts",
+        folder_, name, why);
+  }
+
   base::Status MakeFolder() const {
     std::error_code error;
     if (std::filesystem::create_directories(folder_, error); error)

@@ -66,8 +66,10 @@ class Journal {
   virtual ~Journal() = default;
 
   struct Loaded {
-    std::vector<PortRecord> records;    // by port
-    std::vector<std::string> problems;  // files that make no sense, as sentences; they stay where they are
+    std::vector<PortRecord> records;  // by port
+    // Files that make no sense, as sentences. They are kept as "….json.bad", beside the port's next record, and told of
+    // at every start until somebody removes them.
+    std::vector<std::string> problems;
   };
   virtual Loaded Load() = 0;
   [[nodiscard]] virtual base::Status Put(const PortRecord& record) = 0;

@@ -87,8 +87,24 @@ TEST_F(QosJournal, NamesFilesThatMakeNoSenseAndReadsTheOthers) {
   Put("mlx5_3:1.json.new", "half of a write");
   const auto loaded = OpenJournal(folder_)->Load();
   EXPECT_THAT(loaded.records, SizeIs(1));
-  EXPECT_THAT(loaded.problems, ElementsAre(HasSubstr("mlx5_1:1.json cannot be read"),
+  EXPECT_THAT(loaded.problems, ElementsAre(HasSubstr("mlx5_1:1.json.bad cannot be read"),
                                            HasSubstr("it is the record of mlx5_7:1")));
+}
+
+TEST_F(QosJournal, KeepsAFileThatMakesNoSenseBesideTheNextRecordOfItsPort) {
+  const std::string name = "mlx5_0:1.json";
+  Put(name, "half of a record");
+  const auto journal = OpenJournal(folder_);
+  EXPECT_THAT(journal->Load().problems, ElementsAre(HasSubstr(name + ".bad cannot be read")));
+  ASSERT_TRUE(journal->Put(Full()));
+  std::string kept;
+  std::getline(std::ifstream(folder_ / (name + ".bad")), kept);
+  EXPECT_EQ(kept, "half of a record");
+  const auto again = OpenJournal(folder_)->Load();
+  EXPECT_THAT(again.records, ElementsAre(Full()));
+  EXPECT_THAT(again.problems, ElementsAre(HasSubstr(name + ".bad cannot be read")));
+  fs::remove(folder_ / (name + ".bad"));
+  EXPECT_THAT(OpenJournal(folder_)->Load().problems, IsEmpty());
 }
 
 TEST_F(QosJournal, ReadsAWriteOfAnAgentThatKeptLessOfIt) {
