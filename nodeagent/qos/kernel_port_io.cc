@@ -10,6 +10,7 @@
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "nodeagent/pci/probe.h"
 #include "nodeagent/qos/congestion_files.h"
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/likely_writer.h"
@@ -93,7 +94,12 @@ QosSources LiveQosSources(const std::string& root) {
 
 bool KernelPortIo::Exists(const QosPort& port) const {
   const auto link = sources_.files->files().List("sys/class/net/" + port.netdev);
-  return link || link.error().code != Code::kNotFound;
+  if (!link && link.error().code == Code::kNotFound) return false;
+  // Two that swapped their names: what the journal calls so is another NIC now, and was not taken away from pods.
+  const auto device = sources_.files->files().ReadLink(NetPath(port, "device"));
+  if (!device) return true;
+  const std::string place = device->substr(device->find_last_of('/') + 1);
+  return !IsPciAddress(place) || !IsPciAddress(port.pci_address) || place == port.pci_address;
 }
 
 void KernelPortIo::ReadMtu(const QosPort& port, QosReading& reading) const {

@@ -578,6 +578,23 @@ TEST_F(Ports, AnInterfaceThatGoesIsGoneAndNotBroken) {
   EXPECT_EQ(io_->Link(port_).error().code, Code::kUnavailable);
 }
 
+TEST_F(Ports, AnInterfaceThatIsAnotherNicsNowIsGone) {
+  const std::string device = folder_.path() + "/sys/class/net/eth2/device";
+  std::filesystem::create_symlink("../../../0000:17:00.0", device);
+  EXPECT_FALSE(io_->Read(port_).gone);
+  std::filesystem::remove(device);
+  std::filesystem::create_symlink("../../../0000:65:00.0", device);
+  EXPECT_TRUE(io_->Read(port_).gone);
+  EXPECT_EQ(WriteAll(Lossless()).error().code, Code::kUnavailable);
+  EXPECT_THAT(driver_.written, IsEmpty());
+  port_.pci_address.clear();
+  EXPECT_FALSE(io_->Read(port_).gone) << "nobody knows which NIC it is";
+  std::filesystem::remove(device);
+  std::filesystem::create_symlink("../../../mlx5_core.sf.4", device);
+  port_.pci_address = "0000:17:00.0";
+  EXPECT_FALSE(io_->Read(port_).gone) << "a subfunction has no address";
+}
+
 TEST_F(Ports, FirmwareThatOwnsDcbxIsAskedToLetGo) {
   driver_.state.dcbx = DCB_CAP_DCBX_VER_IEEE;
   EXPECT_EQ(io_->Read(port_).have.dcbx, lossless::Dcbx::kFirmware);
