@@ -307,7 +307,13 @@ base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting
     return {};
   };
   const auto name = [](Setting setting) { return lossless::SettingName(setting); };
-  if (asked(Setting::kDcbx, want.dcbx.has_value())) TRY(WriteDcbx(port, want), name(Setting::kDcbx));
+  const auto dcbx = [&]() -> base::Status {
+    if (asked(Setting::kDcbx, want.dcbx.has_value())) TRY(WriteDcbx(port, want), name(Setting::kDcbx));
+    return {};
+  };
+  // Once the firmware has the say again, bnxt_en refuses the rest with EINVAL (bnxt_dcb.c, bnxt_dcbnl_ieee_setets).
+  const bool let_go = unsaid == Unsaid::kClear && want.dcbx == lossless::Dcbx::kFirmware;
+  if (!let_go) TRY(dcbx());
   if (asked(Setting::kMtu, want.mtu.has_value())) TRY(WriteMtu(port, *want.mtu), name(Setting::kMtu));
   if (asked(Setting::kTrust, want.trust.has_value())) TRY(WriteTrust(port, want), name(Setting::kTrust));
   if (asked(Setting::kDscpToPriority, want.dscp_to_priority.has_value()))
@@ -340,6 +346,7 @@ base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting
   }
   if (asked(Setting::kTos, want.tos.has_value()))
     TRY(WriteRdmaCmTos(*sources_.files, port, *want.tos), name(Setting::kTos));
+  if (let_go) TRY(dcbx());
   return {};
 }
 

@@ -35,7 +35,8 @@ QosSources LiveQosSources(const std::string& root = "/");
 //
 // Write goes in this order, each group one message or file: DCBX; MTU, which buffers are sized by; trust; DSCPs; ETS;
 // buffers; watchdog, so that PFC is never on without one; global pause that goes, since a NIC may have one of both
-// only; PFC and cable; global pause that comes back; ECN, CNPs, DCQCN, ToS. Of a table only what differs is sent, and
+// only; PFC and cable; global pause that comes back; ECN, CNPs, DCQCN, ToS. WriteBack gives DCBX back to the firmware
+// last, as some drivers take nothing else from then on. Of a table only what differs is sent, and
 // what is right already is not sent at all. A group is read anew before it is written, so that what somebody else
 // changed in it meanwhile is kept or seen.
 // Thread rule: one thread.

@@ -608,6 +608,21 @@ TEST_F(Ports, FirmwareThatOwnsDcbxIsAskedToLetGo) {
   EXPECT_EQ(io_->Read(port_).have.dcbx, lossless::Dcbx::kFirmware);
 }
 
+TEST_F(Ports, FirmwareGetsTheSayBackOnceAllElseIsAsBefore) {
+  driver_.state.dcbx = DCB_CAP_DCBX_VER_IEEE;
+  const PortSettings before = io_->Read(port_).have;
+  PortSettings want;
+  want.dcbx = lossless::Dcbx::kHost;
+  want.pfc = {3};
+  ASSERT_TRUE(WriteAll(want));
+  EXPECT_THAT(driver_.written, ElementsAre("dcbx", "pfc"));
+  driver_.written.clear();
+  const std::array settings{Setting::kDcbx, Setting::kPfc};
+  ASSERT_TRUE(io_->WriteBack(port_, settings, before));
+  EXPECT_THAT(driver_.written, ElementsAre("pfc", "dcbx"));
+  EXPECT_EQ(io_->Read(port_).have.dcbx, lossless::Dcbx::kFirmware);
+}
+
 TEST_F(Ports, TheOldKindOfDcbxIsDriftThatIsMendedAndTakenBack) {
   driver_.state.dcbx = DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_CEE;
   EXPECT_EQ(io_->Read(port_).have.dcbx, lossless::Dcbx::kHostCee);
