@@ -214,6 +214,12 @@ CableEnd CableJoin::LeafEnd(const topology::NicPort& port, Joined& joined) {
 }
 
 void CableJoin::FillFrom(const PortIndex& ports, Joined& joined, CableEnd& end) {
+  if (const std::string& called = joined.name.leaf_port; ports.IsAmbiguous(called)) {
+    end.settings = Missing::kAmbiguous;
+    end.why_unknown = fmt::format("{} is one port by its name and another by its alias, and LLDP says either",
+                                  formats::Printable(called, 40));
+    return;
+  }
   const formats::SonicPort* there = ports.Find(joined.name.leaf_port);
   if (there == nullptr) return;
   joined.port = there;

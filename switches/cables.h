@@ -57,7 +57,8 @@ struct ComparedCables {
 
 // Every cable of a compute NIC with RoCE, by node and port in the order of `nodes`. A switch is the one that a host
 // sees where the host's leaf is its name or its chassis id, and the chassis ids, where both are known, are one; a port
-// by name, else by alias. `silent`: nodes whose agents report no more, so that what they said is stale. Pure and total.
+// by name, else by alias; what is the name of one and the alias of another is neither (PortIndex::IsAmbiguous).
+// `silent`: nodes whose agents report no more, so that what they said is stale. Pure and total.
 ComparedCables CompareBothEnds(std::span<const crds::NodeTopology* const> nodes,
                                std::span<const KnownSwitch> switches,
                                const std::set<std::string>& silent = {});

@@ -35,6 +35,20 @@ int PortIndex::NumberOf(std::string_view name) const {
   return number == kNone ? In(by_alias_, name) : number;
 }
 
+bool PortIndex::IsAmbiguous(std::string_view called) const {
+  const int number = In(by_name_, called);
+  if (number == kNone) return false;
+  auto alias = std::lower_bound(by_alias_.begin(), by_alias_.end(), std::pair(called, 0));
+  for (; alias != by_alias_.end() && alias->first == called; ++alias) {
+    if (alias->second != number) return true;
+  }
+  return false;
+}
+
+int PortIndex::NumberSeen(std::string_view called) const {
+  return called.empty() || IsAmbiguous(called) ? kNone : NumberOf(called);
+}
+
 const formats::SonicPort* PortIndex::Find(std::string_view name) const {
   const int number = NumberOf(name);
   return number == kNone ? nullptr : &(*this)[number];

@@ -17,6 +17,10 @@ class PortIndex {
 
   static constexpr int kNone = -1;
   int NumberOf(std::string_view name) const;  // from 0, those that are bare last; kNone: there is none
+  // Whether one port has it for a name and another for an alias. A switch's own tables have names; LLDP says either.
+  bool IsAmbiguous(std::string_view called) const;
+  // That LLDP calls so; kNone also where that is ambiguous, or empty.
+  int NumberSeen(std::string_view called) const;
   int RankOf(int number) const { return ranks_[std::size_t(number)]; }  // its place by name, from 0
   const formats::SonicPort& operator[](int number) const;
   const formats::SonicPort* Find(std::string_view name) const;  // null: there is none

@@ -471,9 +471,8 @@ class KeptSwitchLinks::Linking {
 
   // SONiC says the alias as port id and the name as description, by sonic-buildimage's lldpmgrd.
   static int PortSeen(const PortIndex& ports, const Neighbour& seen) {
-    const int port = seen.port_id.empty() ? PortIndex::kNone : ports.NumberOf(seen.port_id);
-    if (port != PortIndex::kNone || seen.port_description.empty()) return port;
-    return ports.NumberOf(seen.port_description);
+    const int port = ports.NumberSeen(seen.port_id);
+    return port != PortIndex::kNone ? port : ports.NumberSeen(seen.port_description);
   }
 
   void Take(int here, const std::string& name, const Neighbour& seen) {

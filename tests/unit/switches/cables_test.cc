@@ -109,6 +109,15 @@ TEST_F(CablesTest, OnAPortThatCannotBeReadAreNotProvedAndSayWhy) {
   EXPECT_EQ(Why(0), "the switch's port cannot be read (PORT_QOS_MAP|Ethernet0: pfc_enable \"9\")");
 }
 
+TEST_F(CablesTest, OnWhatIsOnePortByNameAndAnotherByAliasAreJoinedWithNeither) {
+  configs[0].ports[3].alias = "Ethernet8";
+  Leaf(0, 0, "Ethernet8");
+  EXPECT_THAT(Verdicts(), ElementsAre(kDoubted, kProved, kProved, kProved));
+  EXPECT_EQ(
+      Why(0),
+      "the switch's port Ethernet8 is one port by its name and another by its alias, and LLDP says either");
+}
+
 // A switch that nobody made a FabricSwitch of has the name of one.
 TEST_F(CablesTest, ThatEndOnAnotherSwitchOfTheNameAreNotJoinedAndSayBothChassis) {
   chassis = {"0c:42:a1:00:00:01", "0c:42:a1:00:00:02"};

@@ -28,6 +28,17 @@ TEST(PortIndex, FindsAsOneLooksByHand) {
     EXPECT_EQ(index.RankOf(index.NumberOf(name)), rank++) << name;
 }
 
+TEST(PortIndex, KnowsWhatIsOnePortByNameAndAnotherByAlias) {
+  formats::SonicConfig config;
+  for (const auto& [name, alias] : {std::pair("Ethernet0", "Ethernet4"), std::pair("Ethernet4", "Ethernet8"),
+                                    std::pair("Ethernet12", "Ethernet12"), std::pair("Ethernet16", "")})
+    config.ports.push_back({.name = name, .alias = alias});
+  const PortIndex index(config);
+  EXPECT_TRUE(index.IsAmbiguous("Ethernet4"));
+  for (const char* name : {"Ethernet0", "Ethernet8", "Ethernet12", "Ethernet16", "", "Ethernet"})
+    EXPECT_FALSE(index.IsAmbiguous(name)) << name;
+}
+
 TEST(PortIndex, OfNoPortsHasNone) {
   const formats::SonicConfig config{};
   EXPECT_EQ(PortIndex(config).Find("Ethernet0"), nullptr);

@@ -169,6 +169,14 @@ TEST_F(SwitchLinksTest, SayWhetherBothEndsSayLatelyThatTheySeeEachOther) {
   EXPECT_FALSE(first()) << "the other end says otherwise";
 }
 
+TEST_F(SwitchLinksTest, ToAPortIdThatIsTheNameOfAnotherAreFoundByTheDescription) {
+  const auto links = Find();
+  // Each spine says of itself "Ethernet12" where it means its Ethernet0, whose alias that is.
+  for (const std::size_t spine : {2u, 3u}) configs[spine].ports[0].alias = "Ethernet12";
+  seen[0]["Ethernet0"].port_id = seen[0]["Ethernet4"].port_id = "Ethernet12";
+  EXPECT_EQ(Find(), links);
+}
+
 TEST_F(SwitchLinksTest, NeedOneEndThatSaysSoAndBothThatAreAsked) {
   seen[2].clear();
   EXPECT_THAT(Find(), SizeIs(4)) << "the leaves say it";
