@@ -15,12 +15,13 @@ namespace {
 
 using crds::Json;
 
-// What a condition of a NodeTopology that is False means to a person. docs/nodeagent.md has all of them.
+// What `key` means to a person.
 struct NodeWords {
-  std::string_view type, what, remedy;
+  std::string_view key, what, remedy;
   Gravity gravity;
   TroubleOrder order;
 };
+// Conditions of a NodeTopology that are False. docs/nodeagent.md has all of them.
 constexpr std::array kNodeWords{
     NodeWords{"Ready", "report unusable", "install or restart the GPU driver, or see what its report says",
               Gravity::kProblem, kOfGpus},
@@ -106,27 +107,22 @@ constexpr std::array kRailWords{
               Gravity::kNote},
 };
 
-// Of a node that no gang may use; what is not here, conditions and Leases say.
-struct UnusableWords {
-  std::string_view word, what, remedy;
-  Gravity gravity;
-  TroubleOrder order;
-};
+// Why no gang may use a node; what is not here, conditions and Leases say.
 constexpr std::array kUnusableWords{
-    UnusableWords{"NotReady", "not ready",
-                  "look at the machine and its kubelet: kubectl describe node; docs/night.md",
-                  Gravity::kProblem, kOfNodes},
-    UnusableWords{"Cordoned", "cordoned", "kubectl uncordon, once it is mended", Gravity::kWarning, kOfNodes},
-    UnusableWords{"GpuCountMismatch", "GPU count mismatch",
-                  "restart the GPU vendor's device plugin, or end its time slicing; docs/conditions.md",
-                  Gravity::kProblem, kOfGpus},
-    UnusableWords{"NoTopology", "GPUs without a NodeTopology",
-                  "kubectl heddle doctor: the operator makes it, and the agent on the node reports",
-                  Gravity::kWarning, kOfAgents},
-    UnusableWords{"Excluded", "excluded", "to use it, take it out of spec.excludedNodes", Gravity::kNote,
-                  kOfNodes},
-    UnusableWords{"NodeGone", "its Node is gone", "nothing: its NodeTopology goes with it", Gravity::kNote,
-                  kOfNodes},
+    NodeWords{"NotReady", "not ready",
+              "look at the machine and its kubelet: kubectl describe node; docs/night.md", Gravity::kProblem,
+              kOfNodes},
+    NodeWords{"Cordoned", "cordoned", "kubectl uncordon, once it is mended", Gravity::kWarning, kOfNodes},
+    NodeWords{"GpuCountMismatch", "GPU count mismatch",
+              "restart the GPU vendor's device plugin, or end its time slicing; docs/conditions.md",
+              Gravity::kProblem, kOfGpus},
+    NodeWords{"NoTopology", "GPUs without a NodeTopology",
+              "kubectl heddle doctor: the operator makes it, and the agent on the node reports",
+              Gravity::kWarning, kOfAgents},
+    NodeWords{"Excluded", "excluded", "to use it, take it out of spec.excludedNodes", Gravity::kNote,
+              kOfNodes},
+    NodeWords{"NodeGone", "its Node is gone", "nothing: its NodeTopology goes with it", Gravity::kNote,
+              kOfNodes},
 };
 
 // Since when, and why, as far as the Node itself knows.
@@ -184,7 +180,7 @@ Trouble OfCondition(const std::string& type, const std::string& reason) {
   trouble.what = reason.empty() ? "not " + type : fmt::format("not {}: {}", type, reason);
   trouble.remedy = "kubectl describe nt";
   for (const NodeWords& words : kNodeWords) {
-    if (words.type != type) continue;
+    if (words.key != type) continue;
     trouble.gravity = words.gravity;
     trouble.order = words.order;
     trouble.what = words.what;
@@ -216,7 +212,7 @@ std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::map<std::stri
   for (const auto& one : unusable) {
     const Unusable& why = one.second;
     const auto words = std::find_if(kUnusableWords.begin(), kUnusableWords.end(),
-                                    [&why](const UnusableWords& of) { return of.word == why.word; });
+                                    [&why](const NodeWords& of) { return of.key == why.word; });
     // An agent that has not reported is named by its NodeTopology; here is the node that has none.
     if (words == kUnusableWords.end() || (why.word == "NoTopology" && why.message.empty())) continue;
     Trouble trouble{.gravity = words->gravity, .order = words->order, .kind = "Node", .reason = why.word};
