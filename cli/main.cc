@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file_tree.h"
+#include "base/write_all.h"
 #include "cli/bench.h"
 #include "cli/cables.h"
 #include "cli/check.h"
@@ -142,7 +143,7 @@ cli::Output Run(cli::Flags& flags) {
 int main(int argc, char** argv) {
   cli::CommandLine line = cli::ReadCommandLine(argc, argv, TerminalWidth());
   const cli::Output output = line.instead ? *line.instead : Run(line.flags);
-  const base::Status written = cli::WriteAll(output.out, stdout);
+  const base::Status written = base::WriteAll(output.out, stdout);
   std::fputs(output.err.c_str(), stderr);
   if (written) return output.exit_code;
   // Whoever keeps the answer in a file would take what is there for all of it.

@@ -1,6 +1,7 @@
 #include "cli/write_path.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 namespace heddle::cli {
@@ -15,13 +16,6 @@ base::Status WritePath(const std::string& path, const std::string& text) {
   // What the disk had no room for is known when the file is closed.
   if (std::fclose(file) != 0 || !written) return failed();
   return {};
-}
-
-base::Status WriteAll(const std::string& text, std::FILE* standard_output) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), standard_output) == text.size();
-  if (written && std::fflush(standard_output) == 0) return {};
-  return base::Fail(base::Code::kInternal,
-                    std::string("standard output cannot be written: ") + std::strerror(errno));
 }
 
 }  // namespace heddle::cli

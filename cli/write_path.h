@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -13,8 +12,5 @@ using WriteFile = std::function<base::Status(const std::string& path, const std:
 
 // The whole file, which is replaced where it is there already. Errors name the path.
 [[nodiscard]] base::Status WritePath(const std::string& path, const std::string& text);
-
-// All of it, down to who reads it: a disk that is full says so at the end only. Errors name standard output.
-[[nodiscard]] base::Status WriteAll(const std::string& text, std::FILE* standard_output);
 
 }  // namespace heddle::cli

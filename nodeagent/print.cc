@@ -1,10 +1,9 @@
 #include "nodeagent/print.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 
+#include "base/write_all.h"
 #include "crds/yaml.h"
 #include "nodeagent/follow.h"
 #include "nodeagent/grants/pod_resources.h"
@@ -25,10 +24,7 @@ int Refuse(const std::string& why, int code) {
 }
 
 base::Status Say(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (written && std::fflush(stdout) == 0) return {};
-  return base::Fail(base::Code::kUnavailable,
-                    std::string("standard output cannot be written: ") + std::strerror(errno));
+  return base::WriteAll(text, stdout);
 }
 
 int PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,

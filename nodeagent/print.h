@@ -16,7 +16,7 @@ namespace heddle::nodeagent {
 // Says on stderr why not, to the person who asked and not as a line of a log; returns `code`.
 int Refuse(const std::string& why, int code);
 
-// To standard output, at once. Errors: kUnavailable, as of a full disk, which is known when it is flushed.
+// To standard output, at once. Errors: as base/write_all.h.
 [[nodiscard]] base::Status Say(const std::string& text);
 
 // --print: the NodeTopology of one look, to standard output, as text for people (ticket.h) or as the object. `files`

@@ -1,10 +1,10 @@
-#include "cli/write_path.h"
+#include "base/write_all.h"
 
 #include <gmock/gmock.h>
 
 #include <memory>
 
-namespace heddle::cli {
+namespace heddle::base {
 namespace {
 
 using testing::HasSubstr;
@@ -19,7 +19,7 @@ TEST(WriteAll, SaysThatTheDiskIsFull) {
   for (const std::size_t length : {std::size_t{1}, std::size_t{1} << 20}) {
     const Written full(std::fopen("/dev/full", "wb"));
     if (full == nullptr) GTEST_SKIP() << "no /dev/full here";
-    const base::Status written = WriteAll(std::string(length, 'x'), full.get());
+    const Status written = WriteAll(std::string(length, 'x'), full.get());
     ASSERT_FALSE(written) << length;
     EXPECT_THAT(written.error().message, HasSubstr("standard output cannot be written: No space left"));
   }
@@ -37,4 +37,4 @@ TEST(WriteAll, WritesWhatHasZerosInIt) {
 }
 
 }  // namespace
-}  // namespace heddle::cli
+}  // namespace heddle::base
