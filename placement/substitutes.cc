@@ -42,9 +42,11 @@ class SubstituteLists {
     const std::int32_t rack = racks_ ? RackOf(place.node) : kNone;
     // Where GPUs are alike it does not matter which of them are free.
     const std::uint32_t gpus = state_.dense().gpus_differ() ? place.gpus : 0;
-    const Key key{tier, state_.dense().cell(tier, place.node), rack, gpus, shape};
-    if (!usual_ ||
-        (usual_->tier == tier && usual_->rack == rack && usual_->gpus == gpus && usual_->shape == shape)) {
+    // Where leaves are judged a node whose cables are swapped has a list of its own.
+    const std::int32_t ports = classes_.judged_by_gpu ? state_.dense().pattern(place.node) : 0;
+    const Key key{tier, state_.dense().cell(tier, place.node), rack, ports, gpus, shape};
+    if (!usual_ || (usual_->tier == tier && usual_->rack == rack && usual_->ports == ports &&
+                    usual_->gpus == gpus && usual_->shape == shape)) {
       if (!usual_) {
         usual_ = key;
         of_cell_.assign(std::size_t(state_.dense().cells(tier)), kNone);
@@ -62,12 +64,12 @@ class SubstituteLists {
  private:
   struct Key {
     Tier tier;
-    std::int32_t cell, rack;
+    std::int32_t cell, rack, ports;
     std::uint32_t gpus;
     std::size_t shape;
     friend bool operator<(const Key& a, const Key& b) {
-      return std::tie(a.tier, a.cell, a.rack, a.gpus, a.shape) <
-             std::tie(b.tier, b.cell, b.rack, b.gpus, b.shape);
+      return std::tie(a.tier, a.cell, a.rack, a.ports, a.gpus, a.shape) <
+             std::tie(b.tier, b.cell, b.rack, b.ports, b.gpus, b.shape);
     }
   };
 
@@ -121,7 +123,7 @@ class SubstituteLists {
       if (used_[std::size_t(node)] || !MayTake(wanted, node)) continue;
       const std::uint32_t free = state_.open_gpus(node);
       const bool same = !dense.gpus_differ() || (free & place.gpus) == place.gpus;
-      if (!same && classes_.judged_by_gpu) continue;
+      if (classes_.judged_by_gpu && !(same && OnTheSameLeaves(place, node))) continue;
       if (!HoldsNvlink(pod, node)) continue;
       const bool elsewhere =
           !racks_ || dense.cell(Tier::kDomain, node) != dense.cell(Tier::kDomain, place.node);
@@ -137,6 +139,18 @@ class SubstituteLists {
     for (std::size_t i = 0; i < keep; ++i)
       out.push_back(dense.node_at(std::int32_t(std::uint32_t(ranked[i]))));
     return out;
+  }
+
+  // A leaf or spine that is required held for the pod's own leaves, and a swapped cable ends on another one. Requires:
+  // the node has the pod's GPUs, or its GPUs do not differ.
+  bool OnTheSameLeaves(const PodPlacement& place, NodeId node) const {
+    const DenseFabric& dense = state_.dense();
+    for (std::uint32_t left = place.gpus; left != 0; left &= left - 1) {
+      const int gpu = std::countr_zero(left);
+      const int there = std::min(gpu, dense.gpus(node) - 1);
+      if (dense.port(place.node, gpu).leaf != dense.port(node, there).leaf) return false;
+    }
+    return true;
   }
 
   bool HoldsNvlink(std::size_t pod, NodeId node) const {

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <set>
+#include <utility>
 
 #include "base/random.h"
 #include "tests/unit/placement/fabrics.h"
@@ -295,6 +296,23 @@ TEST(Planner, OffersSubstitutesThatNoPodOfTheGangUses) {
   }
   const Plan halves = Planned(state, Gang(Sizes(8, 1, 4), 4));
   EXPECT_THAT(halves.substitutes.For(0), IsEmpty()) << "half a TP group cannot leave its server alone";
+}
+
+TEST(Planner, OffersNoSubstituteWithASwappedCableWhereALeafIsRequired) {
+  auto fabric = FabricOf{.units = 1, .nodes = 4}.Build();
+  std::swap(fabric.nodes[3].uplinks[0], fabric.nodes[3].uplinks[1]);
+  auto state = FreeCluster(std::move(fabric));
+  auto request = Gang(Sizes(8, 1, 2), 8);
+  request.require = {{Axis::kDp, Level::kLeaf}};
+  const Plan plan = Planned(state, request);
+  for (std::size_t p = 0; p < plan.pods.size(); ++p) {
+    EXPECT_EQ(plan.substitutes.For(p).size(), 1u) << "the fourth server's cables end on other leaves";
+    for (const topology::NodeId node : plan.substitutes.For(p)) {
+      Plan moved = plan;
+      moved.pods[p].node = node;
+      EXPECT_THAT(Faults(state, request, moved), IsEmpty());
+    }
+  }
 }
 
 TEST(Planner, DoesNotDependOnWhatWasPlannedBefore) {
