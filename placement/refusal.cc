@@ -77,11 +77,18 @@ class Measure {
     const auto& p = request.parallelism;
     whole_ = whole_ && (request.pods.front().gpus == host_ || p.tp % host_ == 0);
   }
-  std::string Needed(std::int64_t gpus) const {
-    const std::int64_t size = Size(gpus);
-    return fmt::format("{} {}{}", size, Hosts(gpus) ? "host" : "GPU", size == 1 ? "" : "s");
+  std::string Needed(std::int64_t gpus) const { return Beside(gpus, 0).needed; }
+  // What is needed and what there is for it, both in one measure: half a host is said in GPUs.
+  struct Sizes {
+    std::string needed;
+    std::int64_t found = 0;
+  };
+  Sizes Beside(std::int64_t needed, std::int64_t found) const {
+    const bool hosts = Hosts(needed) && Hosts(found);
+    const std::int64_t size = hosts ? needed / host_ : needed;
+    return {fmt::format("{} {}{}", size, hosts ? "host" : "GPU", size == 1 ? "" : "s"),
+            hosts ? found / host_ : found};
   }
-  std::int64_t Size(std::int64_t gpus) const { return Hosts(gpus) ? gpus / host_ : gpus; }
 
  private:
   bool Hosts(std::int64_t gpus) const { return whole_ && gpus % host_ == 0; }
@@ -152,11 +159,11 @@ std::string Held(const ClusterState& state, Tier tier, std::int32_t cell) {
 
 std::string Sentence(const ClusterState& state, const GangRequest& request, const Miss& miss, bool empty) {
   const Measure measure(state, request);
+  const auto [needed, found] = measure.Beside(miss.class_gpus, miss.best_gpus);
   const std::string name = state.dense().CellName(miss.tier, miss.best);
   const std::string held = empty ? "" : Held(state, miss.tier, miss.best);
   if (miss.tier == Tier::kRoot) {
-    return fmt::format("{} needed, room for {} in all{}", measure.Needed(miss.class_gpus),
-                       measure.Size(miss.best_gpus), held);
+    return fmt::format("{} needed, room for {} in all{}", needed, found, held);
   }
   if (miss.tier == Tier::kNode) {
     return fmt::format("{} pods need {} GPUs on a node each; {} fit{}", miss.needed, miss.class_gpus,
@@ -165,8 +172,8 @@ std::string Sentence(const ClusterState& state, const GangRequest& request, cons
   const std::string could = empty ? "the largest holds" : "best has";
   if (miss.needed == 1 || miss.fit == 0) {
     const std::string times = miss.needed == 1 ? "" : fmt::format(", {} times", miss.needed);
-    return fmt::format("{} needed in one {}{}, {} {} ({}){}", measure.Needed(miss.class_gpus),
-                       TierPhrase(miss.tier), times, could, measure.Size(miss.best_gpus), name, held);
+    return fmt::format("{} needed in one {}{}, {} {} ({}){}", needed, TierPhrase(miss.tier), times, could,
+                       found, name, held);
   }
   return fmt::format("{} groups of {} needed, each in one {}; {} fit", miss.needed,
                      measure.Needed(miss.class_gpus), TierPhrase(miss.tier), miss.fit);

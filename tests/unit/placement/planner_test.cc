@@ -215,6 +215,17 @@ TEST(Planner, SaysWhichBoundPodBreaksTheGang) {
             "pod 1 is bound to node-0001, which breaks tp=nvlink together with the pods bound before it");
 }
 
+TEST(Planner, SaysWhatIsNeededAndWhatThereIsInOneMeasure) {
+  auto fabric = FabricOf{}.Build();
+  auto nodes = AllFree(fabric);
+  for (NodeState& node : nodes) node.free_gpus = 0x0f;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  EXPECT_EQ(Refused(state, Gang(Sizes(8, 1, 2), 4)).sentence,
+            "8 GPUs needed in one NVLink domain, 2 times, best has 4 (node-0000); 4 of its 8 GPUs are taken, "
+            "broken or closed")
+      << "not one host, of which the best has four";
+}
+
 struct RequirementCase {
   Axis axis;
   Level level;
