@@ -72,7 +72,8 @@ class DenseFabric {
   // place nobody knows get cells of their own, which prove nothing.
   bool known(Tier tier, std::int32_t cell) const { return known_[std::size_t(tier)][std::size_t(cell)]; }
   bool all_known(Tier tier) const { return all_known_[std::size_t(tier)]; }
-  // False when some NVLink domain spans scalable units: then cells bound the search and do not decide it.
+  // False when some NVLink domain spans scalable units, or one node of it has a unit that nobody knows: then cells of
+  // units bound the search and do not decide it (CellsDecide).
   bool nested() const { return nested_; }
   std::string CellName(Tier tier, std::int32_t cell) const;
 

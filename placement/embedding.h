@@ -51,7 +51,7 @@ struct FillChoice {
 };
 
 // Embeds the tree of a uniform gang's classes in the tree of the fabric's cells. Counting is exact: whether
-// the gang fits is decided, not searched. Requires: classes.uniform and dense.nested().
+// the gang fits is decided, not searched. Requires: classes.uniform and CellsDecide.
 class Embedding {
  public:
   Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes);

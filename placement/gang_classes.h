@@ -30,6 +30,13 @@ struct GangClasses {
 };
 GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>& require);
 
+// Whether what fits into the cells is what fits. An NVLink domain that spans units, or of which one node's unit is not
+// known, leaves only units and what is above them in doubt: a gang of which nothing has to share those does not ask.
+inline bool CellsDecide(const DenseFabric& dense, const GangClasses& classes) {
+  const auto classes_at = [&classes](Tier tier) { return classes.gpus[std::size_t(tier)].size(); };
+  return dense.nested() || classes_at(Tier::kDomain) == classes_at(Tier::kSite);
+}
+
 // `require` with the default for tp.
 std::vector<Requirement> EffectiveRequirements(const GangRequest& request);
 

@@ -461,7 +461,7 @@ class Packer {
 
 Packing Pack(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
              std::int64_t budget) {
-  CHECK(state.dense().nested());
+  CHECK(CellsDecide(state.dense(), classes));
   return Packer(state, request, classes, budget).Run();
 }
 

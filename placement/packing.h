@@ -20,7 +20,7 @@ struct Packing {
 // either direction: kFound and kImpossible are exact. Its work grows with how many counts of kinds no other is above:
 // with few kinds it is small at any size of fabric. kGaveUp: `budget` counts were looked at, a leaf or spine that is
 // judged per GPU broke the place, or there are hundreds of kinds.
-// Requires: state.dense().nested(), and no pod is bound.
+// Requires: CellsDecide, and no pod is bound.
 Packing Pack(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
              std::int64_t budget);
 

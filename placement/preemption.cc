@@ -48,7 +48,7 @@ class Trials {
 
   // Counting refuses most trials; what it does not refuse may still fail at a leaf or a spine.
   std::optional<std::vector<PodPlacement>> Place() {
-    if (classes_.uniform && state_.dense().nested()) {
+    if (classes_.uniform && CellsDecide(state_.dense(), classes_)) {
       Embedding embedding(state_, request_, classes_);
       embedding.Measure({});
       if (!embedding.fits()) return std::nullopt;

@@ -391,7 +391,7 @@ Refusal Refuse(ClusterState& state, const GangRequest& request, const SearchResu
                  fmt::format("{} GPUs needed, {} of {} are free", world, supply.free, supply.all),
                  {},
                  ClosestMiss{"fabric", "", world, supply.free}};
-    } else if (classes.uniform && state.dense().nested()) {
+    } else if (classes.uniform && CellsDecide(state.dense(), classes)) {
       refusal = RefuseUniform(state, request, {});
     }
     if (refusal.sentence.empty()) {

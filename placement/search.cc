@@ -423,12 +423,13 @@ class PlaceSearch {
       front_.Offer(torus->pods, torus->quality);
       return true;
     }
-    if (classes_.uniform && state_.dense().nested()) {
+    const bool decided = CellsDecide(state_.dense(), classes_);
+    if (classes_.uniform && decided) {
       CountingSearch counting(state_, request_, classes_, pricing_, front_);
       if (!counting.Run()) return false;
       if (torus) front_.Offer(torus->pods, torus->quality);
     }
-    if (classes_.uniform || !state_.dense().nested() || world_ > kAlikeWorld) return true;
+    if (classes_.uniform || !decided || world_ > kAlikeWorld) return true;
     if (const std::optional<GangRequest> alike = AsIfAlike(request_)) {
       const GangClasses as_one = ClassesOf(*alike, classes_.require);
       if (as_one.uniform) CountingSearch(state_, *alike, as_one, pricing_, front_).Run();
@@ -439,7 +440,7 @@ class PlaceSearch {
   // False = there is no place, proved. What is found only says that there is one: pods are not laid out by who talks to
   // whom.
   bool Pack() {
-    if (bound_ || !state_.dense().nested()) return true;
+    if (bound_ || !CellsDecide(state_.dense(), classes_)) return true;
     const auto nodes = std::int64_t(state_.fabric().nodes.size());
     const Packing packing =
         placement::Pack(state_, request_, classes_, std::max(kPackBudget, kPackPerNode * nodes));

@@ -238,6 +238,25 @@ Instance MakeInstance(base::Random& random) {
   return out;
 }
 
+// A tray that was just put in, whose leaves nobody has named yet: its rack is one domain all the same.
+TEST(Counting, CountsRacksThoughTheUnitOfATrayIsNotKnown) {
+  auto fabric = FabricOf{.units = 1, .nodes = 8, .gpus = 4, .leaves = 4, .racks_per_unit = 2}.Build();
+  fabric.nodes[7].unit = topology::kNone;
+  fabric.nodes[7].uplinks.assign(4, {});
+  fabric.units[0].nodes.pop_back();
+  auto nodes = AllFree(fabric);
+  for (const std::size_t n : {0U, 1U, 2U}) nodes[n].free_gpus = 0x3;
+  for (const std::size_t n : {3U, 5U, 6U, 7U}) nodes[n].free_gpus = 0;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  ASSERT_FALSE(state.dense().nested());
+  Planned(state, Gang(Sizes(4, 1, 2), 2));
+  const Refusal refusal = Refused(state, Gang(Sizes(8, 1, 1), 2));
+  EXPECT_EQ(refusal.reason, RefusalReason::kNotEnoughFree);
+  EXPECT_EQ(refusal.sentence,
+            "8 GPUs needed in one NVLink domain, best has 6 (rack-0); 10 of its 16 GPUs are taken, broken or "
+            "closed");
+}
+
 TEST(Packing, FindsAPlaceIfAndOnlyIfThereIsOne) {
   int found = 0, refused = 0;
   for (const std::uint64_t seed : test::Seeds(1500)) {
