@@ -199,7 +199,8 @@ std::vector<Requirement> OnlyTp(const GangRequest& request) {
   return out;
 }
 
-bool FitsEmpty(const ClusterState& state, const GangRequest& request,
+// Whether it is proved that there is no place, even when all is free. A search that gave up proves nothing.
+bool NeverFits(const ClusterState& state, const GangRequest& request,
                const std::vector<Requirement>& require) {
   std::vector<NodeState> nodes(state.fabric().nodes.size());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -213,8 +214,9 @@ bool FitsEmpty(const ClusterState& state, const GangRequest& request,
     pod.fixed_node.reset();
     pod.fixed_gpus.reset();
   }
-  ClusterState empty(state.shared_fabric(), std::move(nodes));
-  return FindPlace(empty, only_gpus, require, {}).found.has_value();
+  ClusterState empty(state.shared_fabric(), std::move(nodes), {}, state.shared_dense());
+  const SearchResult result = FindPlace(empty, only_gpus, require, {});
+  return !result.found && !result.gave_up;
 }
 
 Refusal RefuseUniform(const ClusterState& state, const GangRequest& request, Refusal refusal) {
@@ -264,8 +266,8 @@ Refusal RefuseSearched(ClusterState& state, const GangRequest& request, const Se
         Words(require));
     return refusal;
   }
-  if (!FitsEmpty(state, request, require)) {
-    const bool fits_loose = FitsEmpty(state, request, OnlyTp(request));
+  if (NeverFits(state, request, require)) {
+    const bool fits_loose = !NeverFits(state, request, OnlyTp(request));
     refusal.reason = RefusalReason::kTooLargeForFabric;
     refusal.sentence = fmt::format("no place in this fabric meets {}{}",
                                    Words(fits_loose ? require : OnlyTp(request)), ", even when all is free");
