@@ -15,7 +15,6 @@
 namespace heddle::placement {
 namespace {
 
-using topology::kNone;
 using topology::NodeId;
 
 constexpr std::size_t kMostNodes = 64;  // of the gang and near it
@@ -103,7 +102,7 @@ class Annealer {
     int tried = 0;
     for (int look = 0; look < looks && tried < trials; ++look) {
       before_ = pods_;
-      if (!Move() || pods_ == before_ || !KeepsClasses()) {
+      if (!Move() || pods_ == before_ || !Keeps()) {
         pods_ = before_;
         continue;
       }
@@ -399,23 +398,7 @@ class Annealer {
            (state_.usable(node) && count <= state_.node(node).free_pods && state_.Fits(node, sum));
   }
 
-  bool KeepsClasses() {
-    const DenseFabric& dense = state_.dense();
-    for (int t = 0; t < int(Tier::kRoot); ++t) {
-      const auto& of_pod = classes_.of_pod[std::size_t(t)];
-      const std::size_t classes = classes_.gpus[std::size_t(t)].size();
-      if (classes == pods_.size()) continue;
-      cell_of_class_.assign(classes, kNone);
-      for (std::size_t p = 0; p < pods_.size(); ++p) {
-        if (pods_[p].node == kNone) continue;
-        std::int32_t& known = cell_of_class_[std::size_t(of_pod[p])];
-        const std::int32_t cell = dense.cell(Tier(t), pods_[p].node);
-        if (known != kNone && known != cell) return false;
-        known = cell;
-      }
-    }
-    return true;
-  }
+  bool Keeps() { return KeepsClasses(state_.dense(), classes_, pods_, cell_of_class_); }
 
   const ClusterState& state_;
   const GangRequest& request_;

@@ -304,6 +304,24 @@ std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangReque
   return std::nullopt;
 }
 
+bool KeepsClasses(const DenseFabric& dense, const GangClasses& classes, const std::vector<PodPlacement>& pods,
+                  std::vector<std::int32_t>& cells) {
+  for (int t = 0; t < int(Tier::kRoot); ++t) {
+    const auto& of_pod = classes.of_pod[std::size_t(t)];
+    const std::size_t count = classes.gpus[std::size_t(t)].size();
+    if (count == pods.size()) continue;
+    cells.assign(count, kNone);
+    for (std::size_t p = 0; p < pods.size(); ++p) {
+      if (pods[p].node == kNone) continue;
+      std::int32_t& known = cells[std::size_t(of_pod[p])];
+      const std::int32_t cell = dense.cell(Tier(t), pods[p].node);
+      if (known != kNone && known != cell) return false;
+      known = cell;
+    }
+  }
+  return true;
+}
+
 std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& request) {
   if (std::string why = WhyNotLaidOut(request.parallelism); !why.empty()) return why;
   if (std::string why = WhyNoModel(request.model); !why.empty()) return why;

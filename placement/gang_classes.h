@@ -50,6 +50,11 @@ std::string_view LevelPhrase(Level level);  // "one NVLink domain", "one scalabl
 std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangRequest& request,
                                        const GangClasses& classes, const std::vector<PodPlacement>& pods);
 
+// Whether the pods of each class share its cell, also those without GPUs, which FirstBroken does not see; pods that are
+// nowhere yet aside. `cells` is written over.
+bool KeepsClasses(const DenseFabric& dense, const GangClasses& classes, const std::vector<PodPlacement>& pods,
+                  std::vector<std::int32_t>& cells);
+
 // Why the request contradicts itself, as a sentence; empty = sound.
 std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& request);
 

@@ -25,6 +25,7 @@ class Climber {
         trials_(trials),
         pods_(pods),
         quality_(quality),
+        launchers_(classes.gpu_pods < int(request.pods.size())),
         largest_(Largest(request.pods)),
         used_(state.fabric().nodes.size(), 0),
         count_(used_.size(), 0) {
@@ -83,6 +84,7 @@ class Climber {
     const Quality tried = pricing_.Price(pods_, quality_.step_micros);
     if (!Better(tried, quality_)) return false;
     if (FirstBroken(state_.dense(), request_, classes_, pods_)) return false;
+    if (launchers_ && !KeepsClasses(state_.dense(), classes_, pods_, cell_of_class_)) return false;
     quality_ = tried;
     return true;
   }
@@ -179,11 +181,13 @@ class Climber {
   int trials_;
   std::vector<PodPlacement>& pods_;
   Quality& quality_;
+  const bool launchers_;  // some pods are without GPUs
   const Resources largest_;
   std::vector<std::uint32_t> used_;
   std::vector<int> count_;
   std::vector<std::vector<char>> allowed_;
   std::vector<NodeId> targets_;
+  std::vector<std::int32_t> cell_of_class_;  // of KeepsClasses
 };
 
 }  // namespace
