@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "placement/embedding.h"
 #include "placement/explanation.h"
@@ -179,14 +180,19 @@ std::string Sentence(const ClusterState& state, const GangRequest& request, cons
                      measure.Needed(miss.class_gpus), TierPhrase(miss.tier), miss.fit);
 }
 
-// Whether the gang would find room if CPU, memory and extended resources were without end.
+constexpr std::int64_t kAmplePods = 1 << 20;  // more than any node has slots
+
+// Whether the gang would find room if CPU, memory, pod slots and extended resources were without end.
 bool GpusWouldDo(const ClusterState& state, const GangRequest& request,
                  const std::vector<Requirement>& require) {
   GangRequest only_gpus = request;
   for (PodRequest& pod : only_gpus.pods) pod.resources = {};
   const GangClasses classes = ClassesOf(only_gpus, require);
   if (!classes.uniform) return false;
-  Embedding embedding(state, only_gpus, classes);
+  std::vector<NodeState> nodes = state.nodes();
+  for (NodeState& node : nodes) node.free_pods = kAmplePods;
+  const ClusterState roomy(state.shared_fabric(), std::move(nodes), {}, state.shared_dense());
+  Embedding embedding(roomy, only_gpus, classes);
   embedding.Measure({});
   return embedding.fits();
 }
@@ -206,7 +212,7 @@ bool NeverFits(const ClusterState& state, const GangRequest& request,
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const int gpus = state.dense().gpus(NodeId(n));
     nodes[n].free_gpus = gpus >= 32 ? ~0U : (1U << gpus) - 1;
-    nodes[n].free_pods = 1 << 20;
+    nodes[n].free_pods = kAmplePods;
   }
   GangRequest only_gpus = request;
   for (PodRequest& pod : only_gpus.pods) {

@@ -42,5 +42,16 @@ TEST(Refusal, DoesNotSayThatNoPlaceIsThereWhereTheSearchGaveUp) {
   EXPECT_EQ(refusal.sentence, "enough is free, but no place meets tp=nvlink and gang=leaf");
 }
 
+TEST(Refusal, SaysThatGpusAreFreeWhereOnlyPodSlotsAreShort) {
+  auto fabric = FabricOf{}.Build();
+  auto nodes = AllFree(fabric);
+  nodes[1].free_pods = 0;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  EXPECT_EQ(
+      Refused(state, Gang(Sizes(8, 1, 4), 8)).sentence,
+      "4 pods need 8 GPUs on a node each; 3 fit now; enough GPUs are free, but CPU, memory, pod slots or "
+      "another resource beside them is short");
+}
+
 }  // namespace
 }  // namespace heddle::placement
