@@ -216,12 +216,14 @@ double AchievedTflops(std::string_view model) {
 }
 
 Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const LayoutLimits& limits) {
-  CHECK(limits.world >= 1 && limits.world <= kMaxWorld && limits.global_batch >= 1 && limits.tflops > 0);
+  CHECK(limits.world >= 1 && limits.world <= kMaxWorld && limits.tflops > 0);
+  CHECK(limits.global_batch >= 1 && limits.global_batch <= std::numeric_limits<int>::max());
   CHECK(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0 && model.microbatch > 0);
   return Enumeration(like, model, limits).Run();
 }
 
 Suggestions FindFastest(ClusterState& state, const GangRequest& request, const Layouts& layouts, int most) {
+  CHECK(most >= 1);
   std::vector<const Layout*> order;
   for (const Layout& layout : layouts.legal) order.push_back(&layout);
   std::stable_sort(order.begin(), order.end(),

@@ -32,7 +32,7 @@ inline constexpr int kUsableMemoryPercent = 90;
 
 struct LayoutLimits {
   std::int64_t world = 0;         // GPUs, 1 … kMaxWorld
-  std::int64_t global_batch = 0;  // sequences per step; 1 or more
+  std::int64_t global_batch = 0;  // sequences per step, 1 … 2^31 - 1
   int largest_domain = 0;         // GPUs of the largest NVLink domain: no TP group is larger
   int gpu_memory_gib = 0;         // of the smallest GPU; 0 = nobody knows, and memory leaves no layout out
   double tflops = 0;              // per GPU, as AchievedTflops says; more than 0
@@ -127,7 +127,7 @@ struct Suggestions {
 };
 
 // Places the layouts on what is free in `state` and keeps the `most` fastest. `request` is a gang whose pods suit
-// the world; its parallelism and microbatches are replaced. `state` comes back as it was.
+// the world; its parallelism and microbatches are replaced. `state` comes back as it was. Requires: most >= 1.
 Suggestions FindFastest(ClusterState& state, const GangRequest& request, const Layouts& layouts, int most);
 
 }  // namespace heddle::placement
