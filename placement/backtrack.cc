@@ -276,7 +276,7 @@ bool Backtrack::NextGpus(const Frame& frame, NodeId node, std::uint32_t& gpus) c
   return true;
 }
 
-// Two untouched servers with equal leaves, GPUs and room are one choice.
+// Two untouched servers with equal leaves, rates inside and out, and room are one choice.
 bool Backtrack::LikeOneTried(const Frame& frame, NodeId node) const {
   if (request_.pods[std::size_t(frame.pod)].fixed_node || pods_on_node_[std::size_t(node)] != 0) return false;
   const auto& nodes = state_.fabric().nodes;
@@ -289,7 +289,7 @@ bool Backtrack::LikeOneTried(const Frame& frame, NodeId node) const {
     const auto& a = nodes[std::size_t(node)];
     const auto& b = nodes[std::size_t(other)];
     if (!alone(other) || a.unit != b.unit || a.unit == kNone || a.node.site != b.node.site) return false;
-    if ((a.domain == kNone) != (b.domain == kNone) || !(a.uplinks == b.uplinks)) return false;
+    if ((a.domain == kNone) != (b.domain == kNone) || !state_.dense().Alike(node, other)) return false;
     if (!(state_.node(node) == state_.node(other))) return false;
     for (const auto& bits : allowed_) {
       if (bits[std::size_t(node)] != bits[std::size_t(other)]) return false;

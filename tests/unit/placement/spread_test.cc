@@ -180,6 +180,19 @@ TEST(Backtrack, SaysWhetherItSawEveryPlace) {
   EXPECT_FALSE(poor.saw_all());
 }
 
+TEST(Backtrack, TellsServersApartByTheirNvlink) {
+  auto fabric = FabricOf{.units = 1, .nodes = 2}.Build();
+  fabric.nodes[0].node.nvlink = {4, 18, 1800, {}};
+  ClusterState state = FreeCluster(std::move(fabric));
+  const GangRequest request = Gang(Sizes(8, 1, 1), 8);
+  const GangClasses classes = ClassesOf(request, EffectiveRequirements(request));
+  const std::vector<PodPlacement> nowhere;
+  int places = 0;
+  Backtrack all(state, request, classes, nowhere, 10'000);
+  all.Run([&places](const std::vector<PodPlacement>&) { return ++places < 0; }, true);
+  EXPECT_EQ(places, 2) << "one of the two is slower inside";
+}
+
 // 72 GPUs in 9 servers, all of them wanted, in pods that only fit together the largest first.
 TEST(Backtrack, FillsServersToTheBrimWithUnlikePods) {
   ClusterState state = FreeCluster(FabricOf{.units = 3, .nodes = 3, .leaves = 1}.Build());
