@@ -38,6 +38,7 @@ void Cross(std::int64_t mbps, Axis axis, GroupTally& tally) {
   if (left >= tally.net_mbps) return;
   tally.net_mbps = left;
   tally.crosses_leaf = true;
+  tally.shared = false;
 }
 
 void Pass(const Hop& hop, GroupTally& tally) {
@@ -46,7 +47,10 @@ void Pass(const Hop& hop, GroupTally& tally) {
     tally.pcie = tally.pcie || hop.tenths_us == kPcieStepTenths;
     return;
   }
-  tally.net_mbps = std::min(tally.net_mbps, hop.mbps);
+  if (hop.mbps < tally.net_mbps) {
+    tally.net_mbps = hop.mbps;
+    tally.crosses_leaf = false;  // what was slowest until now did; the caller says whether this one does
+  }
   tally.extra_tenths = std::max(tally.extra_tenths, hop.tenths_us - kNetStepTenths);
   tally.crosses_rail = tally.crosses_rail || hop.crosses_rail;
 }

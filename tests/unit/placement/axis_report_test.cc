@@ -51,6 +51,20 @@ TEST(ReportAxes, SaysWhatHoldsTheSlowestGroupBack) {
             Bound::kUplink);
 }
 
+// A ring of three servers in each of two units; what it meets first, crossing a leaf, is not what it waits for.
+TEST(ReportAxes, NamesASlowNicBehindACrossing) {
+  topology::Fabric fabric = FabricOf{.units = 2, .nodes = 3}.Build();
+  fabric.nodes[4].uplinks[2].gbps = 100;
+  const ClusterState state = FreeCluster(std::move(fabric));
+  const GangRequest request = Gang(Sizes(8, 1, 6), 8);
+  std::vector<PodPlacement> pods;
+  for (topology::NodeId node = 0; node < 6; ++node) pods.push_back({node, 0xff});
+  const auto reports = ReportAxes(state, request, pods, Evaluate(state, request, pods));
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[1].bottleneck.bound, Bound::kNic);
+  EXPECT_EQ(reports[1].bottleneck.gbps, 97);
+}
+
 TEST(ReportAxes, NamesNcclsAlgorithm) {
   const auto reports = Report({.nodes = 4}, Sizes(8, 1, 4), 8);
   EXPECT_EQ(reports[0].bottleneck.algorithm, Algorithm::kNvls) << "an all-reduce inside one H100 server";
