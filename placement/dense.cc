@@ -63,6 +63,25 @@ int NvlinkGbps(const topology::Node& node, int index) {
   return int(std::max<std::int64_t>(1, gbps * percent / 100));
 }
 
+// One way up of every leaf, as flows meet it, Mb/s. A GPU's flows are all put on the first leaf that it hangs on.
+// Where it hangs on several, as with planes or two NICs, the others' ways up carry their part beside that one's, so it
+// counts for as much more as the GPUs on it send beyond what its own ports take.
+std::vector<std::int64_t> WaysUp(const Fabric& fabric) {
+  constexpr double kMostMbps = 1e15;
+  std::vector<std::int64_t> hung_gbps(fabric.leaves.size(), 0), mbps;
+  for (const topology::FabricNode& where : fabric.nodes) {
+    for (const topology::GpuUplink& uplink : where.uplinks) {
+      if (uplink.leaf != kNone) hung_gbps[std::size_t(uplink.leaf)] += uplink.gbps;
+    }
+  }
+  for (std::size_t l = 0; l < fabric.leaves.size(); ++l) {
+    const topology::Leaf& leaf = fabric.leaves[l];
+    const double times = leaf.down_gbps > 0 ? double(hung_gbps[l]) / leaf.down_gbps : 1;
+    mbps.push_back(std::int64_t(std::min(kMostMbps, double(leaf.up_gbps) * 1000 * std::max(1.0, times))));
+  }
+  return mbps;
+}
+
 TorusWay WayOn(const std::array<int, 3>& size, const std::array<int, 3>& a, const std::array<int, 3>& b) {
   TorusWay way;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -164,9 +183,8 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     facts_.push_back({where.domain, 0, 0, 0, 0, 0, std::int16_t(generation), nvswitch});
     largest_node_ = std::max(largest_node_, gpus);
   }
-  for (int way = 0; way < 2; ++way) {
-    for (const topology::Leaf& leaf : fabric.leaves) link_mbps_.push_back(std::int64_t(leaf.up_gbps) * 1000);
-  }
+  const std::vector<std::int64_t> up = WaysUp(fabric);
+  for (int way = 0; way < 2; ++way) link_mbps_.insert(link_mbps_.end(), up.begin(), up.end());
   oversubscribed_ = std::any_of(fabric.leaves.begin(), fabric.leaves.end(), [](const topology::Leaf& leaf) {
     return leaf.up_gbps > 0 && leaf.up_gbps < leaf.down_gbps;
   });

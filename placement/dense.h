@@ -117,7 +117,8 @@ class DenseFabric {
   // GPUs of the node with most.
   int largest_node() const { return largest_node_; }
 
-  // One way of every shared link, Mb/s: of leaf l upwards at [l], downwards at [l + leaves]; 0 = not known.
+  // One way of every shared link, Mb/s: of leaf l upwards at [l], downwards at [l + leaves]; 0 = not known. Of a leaf
+  // that stands for those of all planes, what all of them carry.
   const std::vector<std::int64_t>& link_mbps() const { return link_mbps_; }
   // Whether the hosts under some leaf could fill its way up.
   bool oversubscribed() const { return oversubscribed_; }

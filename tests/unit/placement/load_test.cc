@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "tests/unit/placement/fabrics.h"
+#include "topology/synthetic.h"
 
 namespace heddle::placement {
 namespace {
@@ -37,6 +40,23 @@ TEST(LoadOf, LoadsEveryLeafThatARingCrosses) {
     EXPECT_GT(load.mbps, 0);
     EXPECT_EQ(load.mbps, loads.front().mbps) << "eight rails alike";
   }
+}
+
+// Stages in two units, so that every GPU sends over the ways up of its leaves at once.
+std::int64_t PipelineMicros(std::string_view line) {
+  const auto made = topology::ParseSynthetic(line);
+  EXPECT_TRUE(made) << line;
+  if (!made) return 0;
+  const ClusterState state = FreeCluster(topology::BuildFabric(made->nodes, made->declaration));
+  const Quality quality = Evaluate(state, Gang(Sizes(8, 2, 4), 8), WholeNodes(state));
+  return quality.axis_micros[std::size_t(Axis::kPp)];
+}
+
+TEST(SharedLinks, AreThoseOfAllPlanesAndNicsOfAGpu) {
+  const std::int64_t one = PipelineMicros("su:2 node:4 oversub:400");
+  EXPECT_GT(one, PipelineMicros("su:2 node:4")) << "or nothing is shared";
+  EXPECT_EQ(PipelineMicros("su:2 node:4 plane:2 oversub:400"), one) << "two planes of half the rate";
+  EXPECT_EQ(PipelineMicros("su:2 node:4 nic:16 rate:200 oversub:400"), one) << "two NICs of half the rate";
 }
 
 TEST(LoadOf, MakesTheNextGangsCrossingDearer) {
