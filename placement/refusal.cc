@@ -297,11 +297,12 @@ Refusal RefuseBySupply(const ClusterState& state, const GangRequest& request) {
   const std::size_t nodes = state.fabric().nodes.size();
   Refusal refusal;
   std::vector<char> any(nodes, 0);
+  const PodRequest* before = nullptr;  // of those that were looked at: bound ones are not
   for (std::size_t p = 0; p < request.pods.size(); ++p) {
     const PodRequest& pod = request.pods[p];
-    if (pod.fixed_node ||
-        (p > 0 && request.pods[p - 1].allowed == pod.allowed && request.pods[p - 1].gpus == pod.gpus))
-      continue;
+    const bool known = before != nullptr && before->allowed == pod.allowed && before->gpus == pod.gpus;
+    if (pod.fixed_node || known) continue;
+    before = &pod;
     const std::vector<char> allowed = AllowedNodes(request, pod, nodes);
     for (std::size_t n = 0; n < nodes; ++n) any[n] = any[n] | allowed[n];
     const Supply supply = SupplyFor(state, allowed);

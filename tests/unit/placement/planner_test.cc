@@ -474,6 +474,20 @@ TEST(Repair, RefusesWhenTheServerOfATpGroupIsFull) {
   EXPECT_EQ(std::get<Refusal>(decision).reason, RefusalReason::kNotEnoughFree);
 }
 
+// The pods before it are bound and need no node; the lost one is like them and does.
+TEST(Repair, SaysThatTheLostPodMayUseNoNode) {
+  auto state = FreeCluster(DemoFabric().Build());
+  auto request = Gang(Sizes(8, 1, 2), 8);
+  const Plan plan = Planned(state, request);
+  request.allowed_nodes = {{}};
+  for (PodRequest& pod : request.pods) pod.allowed = 0;
+  const Decision decision = RepairGang(state, request, plan.pods, {1});
+  ASSERT_TRUE(std::holds_alternative<Refusal>(decision));
+  EXPECT_EQ(std::get<Refusal>(decision).reason, RefusalReason::kNoAllowedNode);
+  EXPECT_EQ(std::get<Refusal>(decision).sentence,
+            "no node meets the selectors, affinity and tolerations of pod 1");
+}
+
 TEST(LonePod, FillsBrokenServersBeforeWholeOnes) {
   auto fabric = FabricOf{.nodes = 4}.Build();
   auto nodes = AllFree(fabric);
