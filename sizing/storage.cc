@@ -57,7 +57,8 @@ StorageFabric SizeStorage(const Design& design) {
   fabric.storage_ports =
       std::max<std::int64_t>(2, std::int64_t(std::ceil(fabric.read_gbs * 8 / machine.storage_gbps)));
   for (fabric.blocks = 1;; ++fabric.blocks) {
-    const std::int64_t nodes = CeilOf(fabric.node_ports, fabric.blocks);
+    // All ports of a node are in one block.
+    const std::int64_t nodes = CeilOf(design.nodes, fabric.blocks) * machine.storage_ports;
     const std::int64_t storage = std::max<std::int64_t>(2, CeilOf(fabric.storage_ports, fabric.blocks));
     if (nodes + storage > std::int64_t(ports) * ports) continue;  // no use in trying
     const std::optional<Block> block = FitBlock(nodes, storage, ports);

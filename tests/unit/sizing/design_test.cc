@@ -129,6 +129,15 @@ TEST(Design, SizesStorageByTheGuide) {
   EXPECT_GT(own.storage.leaves, best.storage.leaves);
 }
 
+// 1,315 nodes in two blocks: 658 of them in one, with 1,316 ports and not half of 2,630.
+TEST(Design, HasPortsForWholeNodesInEveryBlockOfStorage) {
+  const StorageFabric storage = Fits({.gpus = 1315 * 8}).storage;
+  ASSERT_EQ(storage.blocks, 2);
+  const std::int64_t leaves = storage.leaves / 2, cables = storage.leaf_cables / 2;
+  const std::int64_t targets = (storage.storage_ports + 1) / 2;
+  EXPECT_LE(658 * 2 + targets + cables, leaves * storage.type->PortsAt(storage.link_gbps));
+}
+
 TEST(Refusals, SayTheNextTierOrTheNextCount) {
   ExpectRefused({.gpus = 2048, .radix = 32, .tiers = 2}, RefusalReason::kTooLarge,
                 "2,048 GPUs need 3 tiers of switches of 32 ports; 2 tiers hold at most 512");
