@@ -32,6 +32,63 @@ void ReportDoubled(const Declared& by_name, Fabric& fabric) {
   }
 }
 
+const std::vector<std::string>& UplinksIn(const Declared& declared, std::string_view name) {
+  static const std::vector<std::string> kNothing;
+  const auto found = declared.find(name);
+  return found == declared.end() ? kNothing : found->second->uplinks;
+}
+
+// Whether a declared switch leads up to one that hosts were seen on.
+bool LeadsToHosts(const Declared& declared, const Fabric& fabric) {
+  const std::vector<std::string>* before = nullptr;
+  for (const auto& [name, one] : declared) {
+    // Neighbours mostly lead up to the same switches.
+    if (before != nullptr && one->uplinks == *before) continue;
+    before = &one->uplinks;
+    for (const std::string& up : *before) {
+      if (fabric.FindLeaf(up) != kNone) return true;
+    }
+  }
+  return false;
+}
+
+using SwitchNames = std::set<std::string_view>;
+
+// Switches that hosts were seen on and that leaves of other hosts lead up to. Taken for leaves nothing would lead over
+// them, so that one cable in the wrong switch would part all leaves below. In a circle, and above one, nobody knows who
+// is above whom: there hosts make a leaf.
+SwitchNames FindSpinesWithHosts(const Declared& declared, const Fabric& fabric) {
+  SwitchNames found;
+  if (!LeadsToHosts(declared, fabric)) return found;
+  std::map<std::string_view, int> below;  // uplinks that lead here, of switches that are not looked at yet
+  std::vector<std::string_view> reached;
+  for (const Leaf& leaf : fabric.leaves) {
+    below.emplace(leaf.name, 0);
+    reached.push_back(leaf.name);
+  }
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const std::string_view up : UplinksIn(declared, reached[i])) {
+      const auto [entry, fresh] = below.try_emplace(up, 0);
+      ++entry->second;
+      if (fresh) reached.push_back(up);
+    }
+  }
+  std::vector<std::string_view> ready;
+  for (const auto& [name, count] : below) {
+    if (count == 0) ready.push_back(name);
+  }
+  while (!ready.empty()) {
+    const std::string_view name = ready.back();
+    ready.pop_back();
+    for (const std::string_view up : UplinksIn(declared, name)) {
+      if (--below.at(up) > 0) continue;
+      ready.push_back(up);
+      if (fabric.FindLeaf(up) != kNone) found.insert(up);
+    }
+  }
+  return found;
+}
+
 // Whether the rails of most hosts have different leaves. On a plain ToR, single or dual, all rails have the
 // same.
 bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
@@ -50,16 +107,19 @@ bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
 // left out.
 class Tiers {
  public:
-  Tiers(const Declared& declared, const Fabric& fabric) : declared_(declared) {
+  Tiers(const Declared& declared, const SwitchNames& spines_with_hosts, const Fabric& fabric)
+      : declared_(declared) {
     std::set<std::string_view> level;
-    for (const Leaf& leaf : fabric.leaves) level.insert(leaf.name);
+    for (const Leaf& leaf : fabric.leaves) {
+      if (!spines_with_hosts.contains(leaf.name)) level.insert(leaf.name);
+    }
     for (int tier = 1; !level.empty(); ++tier) {
       for (const std::string_view name : level) tier_.emplace(name, tier);
       std::set<std::string_view> next;
       const std::vector<std::string>* before = nullptr;
       for (const std::string_view name : level) {
         // Neighbours mostly lead up to the same switches.
-        const std::vector<std::string>& uplinks = UplinksOf(name);
+        const std::vector<std::string>& uplinks = UplinksIn(declared_, name);
         if (before != nullptr && uplinks == *before) continue;
         before = &uplinks;
         for (const std::string_view up : uplinks) {
@@ -87,7 +147,7 @@ class Tiers {
 
   // Requires: Spines() was called.
   std::vector<std::int32_t> UplinkIndexes(std::string_view name, int tier) {
-    const std::vector<std::string>& uplinks = UplinksOf(name);
+    const std::vector<std::string>& uplinks = UplinksIn(declared_, name);
     if (last_.uplinks != nullptr && last_.tier == tier && uplinks == *last_.uplinks) return last_.found;
     const std::size_t odd_before = odd_.size();
     std::vector<std::int32_t> found;
@@ -104,15 +164,16 @@ class Tiers {
     if (odd_.size() == odd_before) last_ = {&uplinks, tier, found};
     return found;
   }
+  // Requires: Spines() was called. Hosts on a spine are as if on a leaf of their own below it, and of those on a higher
+  // switch the way down is not followed.
+  std::vector<std::int32_t> SpinesOfLeaf(std::string_view name) {
+    const int tier = tier_.at(name);
+    if (tier == 1) return UplinkIndexes(name, tier);
+    return tier == 2 ? std::vector<std::int32_t>{index_.at(name)} : std::vector<std::int32_t>{};
+  }
   const std::vector<std::string>& odd() const { return odd_; }
 
  private:
-  const std::vector<std::string>& UplinksOf(std::string_view name) const {
-    static const std::vector<std::string> kNothing;
-    const auto found = declared_.find(name);
-    return found == declared_.end() ? kNothing : found->second->uplinks;
-  }
-
   // What was answered last: neighbours mostly lead up to the same switches.
   struct Answer {
     const std::vector<std::string>* uplinks = nullptr;
@@ -159,8 +220,12 @@ int UpGbps(const Declared& declared, std::string_view name, int down_gbps, const
   return int(std::clamp<std::int64_t>(std::int64_t{down_gbps} * 100 / percent, 1, INT32_MAX));
 }
 
-void AddBandwidthUp(const Declared& declared, Fabric& fabric) {
+void AddBandwidthUp(const Declared& declared, const SwitchNames& spines_with_hosts, Fabric& fabric) {
   for (Leaf& leaf : fabric.leaves) {
+    if (spines_with_hosts.contains(leaf.name)) {
+      leaf.up_gbps = std::max(1, leaf.down_gbps);  // its hosts are at the spine already
+      continue;
+    }
     const bool is_declared = declared.contains(leaf.name);
     const bool reaches = fabric.shape == Shape::kDragonfly || !leaf.spines.empty() ||
                          (!is_declared && fabric.shape != Shape::kRailOnly && fabric.leaves.size() > 1);
@@ -188,10 +253,11 @@ void AddBandwidthOfSpines(const Declared& declared, Fabric& fabric) {
 
 // Leaves that nobody declared reach the others by assumption; where people did declare leaves, they are also
 // faults.
-void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fabric) {
+void ReportUndeclared(const Declared& declared, const SwitchNames& spines_with_hosts, const Wiring& wiring,
+                      Fabric& fabric) {
   std::vector<const Leaf*> undeclared;
   for (const Leaf& leaf : fabric.leaves) {
-    if (!declared.contains(leaf.name)) undeclared.push_back(&leaf);
+    if (!declared.contains(leaf.name) && !spines_with_hosts.contains(leaf.name)) undeclared.push_back(&leaf);
   }
   const bool people_declare_leaves = undeclared.size() < fabric.leaves.size();
   const bool assumes = fabric.leaves.size() > 1 && !undeclared.empty() && fabric.shape != Shape::kRailOnly &&
@@ -243,15 +309,20 @@ Shape FindShape(const Fabric& fabric, const Units& units) {
 
 void AddSwitches(const Wiring& wiring, Fabric& fabric) {
   const Declared declared = ByName(fabric.declaration);
-  Tiers tiers(declared, fabric);
+  const SwitchNames spines_with_hosts = FindSpinesWithHosts(declared, fabric);
+  Tiers tiers(declared, spines_with_hosts, fabric);
   fabric.spines = tiers.Spines();
-  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name, 1);
+  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.SpinesOfLeaf(leaf.name);
   ReportDoubled(declared, fabric);
+  for (const std::string_view name : spines_with_hosts) {
+    fabric.assumptions.push_back(
+        fmt::format("hosts are cabled to {}, which is declared to be above leaves: it stays there", name));
+  }
   for (const std::string& sentence : tiers.odd()) fabric.assumptions.push_back(sentence);
   AddGroups(fabric);
-  AddBandwidthUp(declared, fabric);
+  AddBandwidthUp(declared, spines_with_hosts, fabric);
   AddBandwidthOfSpines(declared, fabric);
-  ReportUndeclared(declared, wiring, fabric);
+  ReportUndeclared(declared, spines_with_hosts, wiring, fabric);
 }
 
 }  // namespace heddle::topology

@@ -117,6 +117,30 @@ TEST(BuildFabric, NamesACircleOfDeclaredSwitches) {
                           "a is declared to lead up to a, which is not one tier above it: not used"));
 }
 
+TEST(BuildFabric, KeepsASpineThatAHostIsCabledToAboveItsLeaves) {
+  std::vector<Node> nodes;
+  Declaration declaration;
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = std::to_string(i), spine = "spine" + std::to_string(i / 2);
+    nodes.push_back(NodeNamed("n" + number).Gpus(1).Rail(0, "leaf" + number));
+    declaration.switches.push_back({"leaf" + number, {spine}, 0});
+    if (i % 2 == 0) declaration.switches.push_back({spine, {"core"}, 0});
+  }
+  for (const char* const name : {"spine0", "core"}) {
+    const std::string stray = name;
+    std::vector<Node> cabled = nodes;
+    cabled.push_back(NodeNamed("stray").Gpus(1).Rail(0, stray));
+    const Fabric fabric = BuildFabric(cabled, declaration);
+    EXPECT_THAT(Check(fabric), IsEmpty()) << stray;
+    EXPECT_EQ(fabric.Hops(fabric.FindLeaf("leaf0"), fabric.FindLeaf("leaf1")), 2) << stray;
+    EXPECT_EQ(fabric.Hops(fabric.FindLeaf("leaf0"), fabric.FindLeaf("leaf3")), 4) << stray;
+    EXPECT_EQ(fabric.Hops(fabric.FindLeaf(stray), fabric.FindLeaf("leaf0")), stray == "core" ? 4 : 2);
+    EXPECT_THAT(fabric.spines, SizeIs(3)) << stray;
+    EXPECT_THAT(fabric.assumptions, ElementsAre("hosts are cabled to " + stray +
+                                                ", which is declared to be above leaves: it stays there"));
+  }
+}
+
 TEST(BuildFabric, NamesWhatIsDeclaredTwice) {
   Declaration declaration;
   declaration.switches = {{"a", {"s"}, 0}, {"b", {"t"}, 0}, {"b", {"s"}, 0}};
