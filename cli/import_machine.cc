@@ -353,7 +353,8 @@ void Furnish(const Machine& machine, topology::Node& node, ImportFindings& findi
   node.numa_nodes = machine.numa_nodes;
   if (machine.nvlink_joins_gpus && !node.nvlink_domain) {
     node.nvlink_domain = topology::NvlinkMembership{node.name, false};
-  } else if (!machine.nvlink_joins_gpus) {
+  } else if (!machine.nvlink_joins_gpus && (!node.nvlink_domain || machine.gpus.size() > 1)) {
+    // A GPU alone in its host says nothing against the NVLinks to other hosts that --nvlink-blocks speaks of.
     node.nvlink_domain = topology::Missing::kNotApplicable;
   }
   if (machine.nics.empty()) return;

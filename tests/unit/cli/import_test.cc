@@ -403,6 +403,19 @@ TEST(ImportSlurm, TakesBlocksForNvlinkDomainsWhereToldTo) {
   EXPECT_EQ(PlanOn(desk, output, "tp=8,dp=2", 4).exit_code, Output::kOk);
 }
 
+// As of GH200 NVL32.
+TEST(ImportSlurm, TakesBlocksForNvlinkDomainsOfHostsWithOneGpu) {
+  Desk desk;
+  desk.texts["conf"] = "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2\n";
+  desk.options.nvlink_blocks = true;
+  desk.options.gpus_per_node = 1;
+  const Output output = desk.Import({"conf"});
+  const Objects objects = Read(output);
+  ASSERT_TRUE(objects.nodes.at("n4").nvlink_domain.known());
+  EXPECT_EQ(objects.nodes.at("n4").nvlink_domain->id, "b2");
+  EXPECT_EQ(objects.fabrics.at("infiniband").status.counts.nvlink_domains, 2);
+}
+
 TEST(ImportSlurm, SaysWhichHostsOfAFabricRunJobs) {
   Desk desk;
   desk.texts["ib"] = IbDump::RailOptimised(1, 4, 2, 1, 1).Text();
