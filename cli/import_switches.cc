@@ -50,21 +50,41 @@ class Switches {
 
   bool IsSwitch(int i) const { return i >= 0 && At(i).kind == IbNodeKind::kSwitch; }
 
+  using HostCables = std::map<std::string_view, std::size_t>;  // of compute NICs, by switch
+
+  // A spine that a host is cabled to: most of its cables to switches lead to such as have many more hosts. Taken for a
+  // leaf it would be no way between the others any more.
+  bool IsSpineWithHosts(int i, const HostCables& hosts) const {
+    const std::size_t own = hosts.at(Name(i));
+    std::size_t all = 0, down = 0;
+    std::set<int> lower;
+    for (const IbLink& link : At(i).links) {
+      const int other = graph_.Find(link.remote_id);
+      if (!IsSwitch(other) || other == i) continue;
+      ++all;
+      const auto found = hosts.find(Name(other));
+      if (found == hosts.end() || found->second <= 2 * own) continue;
+      ++down;
+      lower.insert(other);
+    }
+    return lower.size() >= 2 && down * 2 >= all;
+  }
+
   // 1 for those that compute NICs were seen on, then upwards; 0 for what hangs on none of them.
   void FindTiers(const std::vector<topology::Node>& nodes) {
-    std::set<std::string_view> leaves;
+    HostCables hosts;
     for (const topology::Node& node : nodes) {
       for (const topology::Nic& nic : node.nics) {
         for (const topology::NicPort& port : nic.ports) {
-          if (nic.role == topology::NicRole::kCompute && port.leaf_port) leaves.insert(port.leaf_port->leaf);
+          if (nic.role == topology::NicRole::kCompute && port.leaf_port) ++hosts[port.leaf_port->leaf];
         }
       }
     }
-    const std::vector<bool> other_leaf = OtherLeaves(leaves);
+    const std::vector<bool> other_leaf = OtherLeaves(hosts);
     tier_.assign(graph_.nodes().size(), 0);
     std::vector<int> level;
     for (int i = 0; i < int(tier_.size()); ++i) {
-      if (!IsSwitch(i) || !leaves.contains(Name(i))) continue;
+      if (!IsSwitch(i) || !hosts.contains(Name(i)) || IsSpineWithHosts(i, hosts)) continue;
       tier_[std::size_t(i)] = 1;
       level.push_back(i);
     }
@@ -86,11 +106,11 @@ class Switches {
 
   // Leaves of storage or management hang on spines as a core does, and would be taken for one. Theirs are
   // mostly cables to hosts; a core has a few at most, to the hosts that manage the fabric.
-  std::vector<bool> OtherLeaves(const std::set<std::string_view>& leaves) {
+  std::vector<bool> OtherLeaves(const HostCables& compute) {
     std::vector<bool> is(graph_.nodes().size(), false);
     std::vector<std::string> names;
     for (std::size_t i = 0; i < is.size(); ++i) {
-      if (!IsSwitch(int(i)) || leaves.contains(graph_.Name(i))) continue;
+      if (!IsSwitch(int(i)) || compute.contains(graph_.Name(i))) continue;
       std::size_t hosts = 0, switches = 0;
       for (const IbLink& link : graph_.nodes()[i].links) {
         const int other = graph_.Find(link.remote_id);

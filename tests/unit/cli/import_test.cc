@@ -132,6 +132,23 @@ TEST(ImportInfiniBand, NamesASwappedCableWithBothPorts) {
   EXPECT_EQ(faults[0].node, "gpu-02");
 }
 
+TEST(ImportInfiniBand, KeepsASpineThatAHostIsCabledTo) {
+  IbDump dump = IbDump::RailOptimised(2, 4, 4, 2, 1);
+  const std::string host = dump.Adapter("gpu-00", "mlx5_3");
+  dump.Unplug(host, 1);
+  dump.Cable(host, 1, dump.Switch("spine-0"), 40);
+  Desk desk;
+  desk.texts["ib"] = dump.Text();
+  const Output output = desk.Import({"ib"});
+  const crds::Fabric fabric = Read(output).fabrics.at("infiniband");
+  EXPECT_EQ(fabric.status.counts.spines, 2);
+  ASSERT_FALSE(fabric.spec.switches.empty());
+  EXPECT_EQ(fabric.spec.switches.front().uplinks.size(), 2u);
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("gpu-00 mlx5_3 is cabled to spine-0 port 40; its unit's rail 3 is leaf-0-3"),
+                    Not(HasSubstr("of one tier are cabled to each other"))));
+}
+
 TEST(ImportInfiniBand, KeepsAMissingHcaAsDown) {
   Desk desk;
   IbDump dump = IbDump::RailOptimised(1, 4, 8, 2, 1);
