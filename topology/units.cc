@@ -34,9 +34,11 @@ std::vector<HostClass> ClassesOf(const Wiring& wiring, std::size_t node_count) {
   std::vector<HostClass> classes;
   classes.reserve(by_leaves.size());
   for (auto& [set, nodes] : by_leaves) classes.push_back(HostClass{set, std::move(nodes)});
-  // The largest first: they are what the others are compared with.
+  // The largest first: they are what the others are compared with. Of equal ones that with the most leaves: of two
+  // hosts the one that misses rails belongs to the other, and not the other to it.
   std::sort(classes.begin(), classes.end(), [](const HostClass& a, const HostClass& b) {
     if (a.nodes.size() != b.nodes.size()) return a.nodes.size() > b.nodes.size();
+    if (a.leaves.size() != b.leaves.size()) return a.leaves.size() > b.leaves.size();
     return a.nodes.front() < b.nodes.front();
   });
   return classes;

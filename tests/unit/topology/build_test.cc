@@ -412,6 +412,13 @@ TEST(Units, MayHaveUnevenLeaves) {
   EXPECT_THAT(fabric.faults, IsEmpty());
 }
 
+TEST(Units, HoldAHostThatMissesMostRailsWhateverItIsCalled) {
+  for (const char* const full : {"a", "z"}) {
+    const Node whole = NodeNamed(full).Gpus(8).Rails(8, "r"), part = NodeNamed("m").Gpus(8).Rails(2, "r");
+    EXPECT_THAT(BuildFabric({part, whole}, {}).units, SizeIs(1)) << full;
+  }
+}
+
 TEST(Units, MayShareHalfOfTheirLeaves) {
   std::vector<Node> nodes;
   for (int i = 0; i < 8; ++i) {
