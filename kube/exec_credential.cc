@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "base/null_terminated.h"
 #include "kube/object.h"
@@ -33,6 +35,17 @@ Json ExecInfo(const ExecSettings& settings) {
   return info;
 }
 
+// Of a variable that is there twice most programs see the first value; the last is the one that was meant, as Go's
+// os/exec takes it for kubectl.
+std::vector<std::string> LastOfEach(std::vector<std::string> environment) {
+  std::vector<std::string> last;
+  std::set<std::string> named;
+  for (auto variable = environment.rbegin(); variable != environment.rend(); ++variable) {
+    if (named.insert(variable->substr(0, variable->find('='))).second) last.push_back(std::move(*variable));
+  }
+  return last;
+}
+
 struct Child {
   pid_t pid = -1;
   int output = -1;
@@ -49,6 +62,7 @@ Result<Child> Start(const ExecSettings& settings) {
   arguments.insert(arguments.end(), settings.arguments.begin(), settings.arguments.end());
   std::vector<std::string> environment = settings.environment;
   environment.push_back("KUBERNETES_EXEC_INFO=" + ExecInfo(settings).dump());
+  environment = LastOfEach(std::move(environment));
   Child child{-1, pipe[0]};
   const int failure =
       ::posix_spawnp(&child.pid, settings.command.c_str(), &actions, nullptr,

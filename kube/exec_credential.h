@@ -15,7 +15,7 @@ struct ExecSettings {
   std::string api_version;
   std::string command;  // a path, or a name to be found in PATH
   std::vector<std::string> arguments;
-  std::vector<std::string> environment;  // the whole, NAME=value
+  std::vector<std::string> environment;  // the whole, NAME=value; the last of a name counts
   std::string install_hint;
   std::string cluster_json;  // spec.cluster for provideClusterInfo, "" = not wanted
 };

@@ -432,6 +432,23 @@ TEST_F(ExecTest, HandsOverArgumentsEnvironmentAndClusterInfo) {
   EXPECT_EQ(Authorization(*config), "Bearer one-yes-two-cluster");
 }
 
+// A shell takes the last of two values anyway, so the plugin is no script: it prints every value that it was handed.
+TEST_F(ExecTest, APluginsOwnVariableStandsInPlaceOfAnInheritedOne) {
+  const auto credential = [](const std::string& token) {
+    return R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":")" +
+           token + "\"}}";
+  };
+  files_.Write("home/me/.kube/config",
+               File("exec: {apiVersion: client.authentication.k8s.io/v1, command: printenv, args: [PROFILE], "
+                    "env: [{name: PROFILE, value: '" +
+                    credential("own") + "'}]}"));
+  const auto config = LoadKubeconfig(
+      {.home = "/home/me", .environment = {"PROFILE=" + credential("inherited"), "PROFILES=other"}}, files_,
+      clock_);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(Authorization(*config), "Bearer own");
+}
+
 TEST_F(ExecTest, GetsACertificate) {
   const auto config = LoadPlugin(Print(R"("clientCertificateData":"C","clientKeyData":"K")"));
   const auto pair = config->authenticator->Certificate();
