@@ -127,6 +127,9 @@ void PrepareTls(SSL_CTX* context, const TlsSettings& settings, Authenticator* au
       diagnosis->Note("the certificate authority holds no certificate");
     }
     SSL_CTX_set_cert_store(context, store);
+    // A cluster's CA may stand below another one that its file does not name. Go trusts whatever is in the file;
+    // OpenSSL alone would look on for one that has signed itself.
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
   }
   if (authenticator == nullptr) return;
   const auto pair = authenticator->Certificate();

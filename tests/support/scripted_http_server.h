@@ -27,6 +27,7 @@ struct TestCertificate {
 class TestAuthority {
  public:
   explicit TestAuthority(const std::string& name);
+  TestAuthority(const std::string& name, const TestAuthority& above);  // which signs it
   const std::string& pem() const { return self_.certificate; }
   // subject_alt_names as OpenSSL writes them: "DNS:api.test,IP:127.0.0.1"; "" = a client's certificate.
   TestCertificate Issue(const std::string& common_name, const std::string& subject_alt_names) const {

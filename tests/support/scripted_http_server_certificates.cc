@@ -54,35 +54,62 @@ TestCertificate Finish(X509* certificate, EVP_PKEY* key, EVP_PKEY* signer) {
   return pair;
 }
 
+// Who signs, from PEM.
+struct Signer {
+  explicit Signer(const TestCertificate& pair) {
+    BIO* certificate_reader = BIO_new_mem_buf(pair.certificate.data(), -1);
+    BIO* key_reader = BIO_new_mem_buf(pair.key.data(), -1);
+    certificate = PEM_read_bio_X509(certificate_reader, nullptr, nullptr, nullptr);
+    key = PEM_read_bio_PrivateKey(key_reader, nullptr, nullptr, nullptr);
+    BIO_free(certificate_reader);
+    BIO_free(key_reader);
+  }
+  ~Signer() {
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+  }
+  Signer(const Signer&) = delete;
+  Signer& operator=(const Signer&) = delete;
+
+  X509* certificate = nullptr;
+  EVP_PKEY* key = nullptr;
+};
+
+void MakeAuthority(X509* certificate) {
+  Extend(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE");
+  Extend(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign");
+}
+
 }  // namespace
 
 TestAuthority::TestAuthority(const std::string& name) {
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = Blank(name, key);
   X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
-  Extend(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE");
-  Extend(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign");
+  MakeAuthority(certificate);
   self_ = Finish(certificate, key, key);
+}
+
+TestAuthority::TestAuthority(const std::string& name, const TestAuthority& above) {
+  const Signer signer(above.self_);
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  X509* certificate = Blank(name, key);
+  X509_set_issuer_name(certificate, X509_get_subject_name(signer.certificate));
+  MakeAuthority(certificate);
+  self_ = Finish(certificate, key, signer.key);
 }
 
 TestCertificate TestAuthority::Issue(const std::string& common_name, const std::string& subject_alt_names,
                                      std::chrono::seconds from, std::chrono::seconds until) const {
-  BIO* certificate_reader = BIO_new_mem_buf(self_.certificate.data(), -1);
-  BIO* key_reader = BIO_new_mem_buf(self_.key.data(), -1);
-  X509* issuer = PEM_read_bio_X509(certificate_reader, nullptr, nullptr, nullptr);
-  EVP_PKEY* signer = PEM_read_bio_PrivateKey(key_reader, nullptr, nullptr, nullptr);
+  const Signer signer(self_);
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = Blank(common_name, key);
-  X509_set_issuer_name(certificate, X509_get_subject_name(issuer));
+  X509_set_issuer_name(certificate, X509_get_subject_name(signer.certificate));
   X509_gmtime_adj(X509_getm_notBefore(certificate), from.count());
   X509_gmtime_adj(X509_getm_notAfter(certificate), until.count());
-  if (!subject_alt_names.empty()) Extend(certificate, issuer, NID_subject_alt_name, subject_alt_names);
-  TestCertificate pair = Finish(certificate, key, signer);
-  X509_free(issuer);
-  EVP_PKEY_free(signer);
-  BIO_free(certificate_reader);
-  BIO_free(key_reader);
-  return pair;
+  if (!subject_alt_names.empty())
+    Extend(certificate, signer.certificate, NID_subject_alt_name, subject_alt_names);
+  return Finish(certificate, key, signer.key);
 }
 
 TestCertificate SelfSigned(const std::string& common_name, const std::string& subject_alt_names) {

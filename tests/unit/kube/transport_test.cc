@@ -428,6 +428,16 @@ TEST_P(TlsTransportTest, AcceptsAServerOfItsAuthorityForAnAddress) {
   EXPECT_EQ(response->body, "fine");
 }
 
+TEST_P(TlsTransportTest, AcceptsAServerOfAnAuthorityWhoseOwnIsNotToldOf) {
+  const test::TestAuthority below("heddle test CA below", authority_);
+  ScriptedHttpServer server(Fine(), {below.Issue("apiserver", "IP:127.0.0.1"), ""});
+  const auto response = Ask(Trusting(server, below.pem()));
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->body, "fine");
+  EXPECT_FALSE(Ask(Trusting(server, test::TestAuthority("heddle test CA below").pem())))
+      << "of its name alone";
+}
+
 TEST_P(TlsTransportTest, RefusesAServerOfAnotherAuthorityAndSaysWhy) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), ""});
   const auto response = Ask(Trusting(server, test::TestAuthority("another CA").pem()));
