@@ -14,8 +14,10 @@
 #include <boost/beast/http.hpp>
 #include <charconv>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -29,7 +31,9 @@ namespace http = beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::size_t kMaxSessions = 256;  // of one scheduler, one kubelet and a few scrapers
+// Of one scheduler, one kubelet and a few scrapers. Each takes four descriptors, and of 1,024, which is all that many a
+// process has, enough are left for what else a daemon does.
+constexpr std::size_t kMaxSessions = 128;
 constexpr std::size_t kMaxHead = 16 << 10;
 constexpr std::size_t kChunk = 64 << 10;
 // Longer than the 90 s for which Go's clients keep a connection, so that it is theirs to close.
@@ -233,7 +237,11 @@ class HttpServer::Listener {
   };
 
   void Accept() {
-    next_ = std::make_unique<Session>(handler_, max_body_);
+    try {
+      next_ = std::make_unique<Session>(handler_, max_body_);
+    } catch (const std::exception&) {  // its context takes descriptors
+      return Pause();
+    }
     acceptor_.async_accept(next_->socket(), [this](error_code error) {
       if (!acceptor_.is_open()) return;
       if (error) return Pause();
@@ -252,7 +260,11 @@ class HttpServer::Listener {
     std::erase_if(served_, [](const Served& one) { return one.session->ended(); });
     if (served_.size() >= kMaxSessions) return;  // the next Accept closes it
     Session& session = *next_;
-    served_.push_back({std::move(next_), std::jthread([&session] { session.Run(); })});
+    try {
+      served_.push_back({std::move(next_), std::jthread([&session] { session.Run(); })});
+    } catch (const std::system_error&) {
+      // No more threads may be made: the connection went with its session.
+    }
   }
 
   const Handler handler_;

@@ -1,13 +1,18 @@
 #include "kube/http_server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
 #include <future>
+#include <thread>
+#include <vector>
 
 #include "kube/status_endpoints.h"
 
@@ -18,17 +23,21 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
+void Reach(int fd, const std::string& address) {
+  int port = 0;
+  const std::size_t colon = address.rfind(':');
+  std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(std::uint16_t(port));
+  inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+}
+
 class Connection {
  public:
   explicit Connection(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    int port = 0;
-    const std::size_t colon = address.rfind(':');
-    std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(std::uint16_t(port));
-    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    Reach(fd_, address);
   }
   ~Connection() { close(fd_); }
   Connection(const Connection&) = delete;
@@ -179,6 +188,60 @@ TEST(HttpServer, EndsThoughClientsKeepTheirConnections) {
   server.reset();
   EXPECT_EQ(used.Read(), "");
   EXPECT_EQ(silent.Read(), "");
+}
+
+// While it lives, this process gets no more than so many further descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int more) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    int highest = 0;
+    for (int fd = 0; fd < kLooked; ++fd) {
+      if (fcntl(fd, F_GETFD) != -1) highest = fd;
+    }
+    for (int fd = 0; fd < highest; ++fd) {
+      if (fcntl(fd, F_GETFD) == -1 && fcntl(highest, F_DUPFD, fd) == fd) filled_.push_back(fd);
+    }
+    limit_ = highest + 1 + more;
+    rlimit few = before_;
+    few.rlim_cur = rlim_t(limit_);
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewDescriptors() {
+    setrlimit(RLIMIT_NOFILE, &before_);
+    for (const int fd : filled_) close(fd);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+  int Left() const {
+    int left = 0;
+    for (int fd = 0; fd < limit_; ++fd) left += fcntl(fd, F_GETFD) == -1 ? 1 : 0;
+    return left;
+  }
+
+ private:
+  static constexpr int kLooked = 4096;
+  rlimit before_{};
+  std::vector<int> filled_;
+  int limit_ = 0;
+};
+
+TEST(HttpServer, OutlivesATimeWithoutDescriptors) {
+  const auto server = Echo();
+  std::vector<int> sockets(8);
+  for (int& one : sockets) one = socket(AF_INET, SOCK_STREAM, 0);
+  {
+    // The first connection and the session for the next one fit, and of a third session a part.
+    const FewDescriptors few(6);
+    for (const int one : sockets) Reach(one, server->address());
+    for (int i = 0; i < 500 && few.Left() > 1; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_LE(few.Left(), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));  // it has tried again since
+  }
+  for (const int one : sockets) close(one);
+  EXPECT_THAT(Connection(server->address()).Post("/filter", "again"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(HttpServer, SaysWhyItCannotListen) {
