@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "kube/credentials.h"
 #include "kube/kubeconfig.h"
 
@@ -19,6 +22,10 @@ constexpr std::string_view kAccount = "var/run/secrets/kubernetes.io/serviceacco
 
 ConfigSources SourcesFromEnvironment(const char* const* environment) {
   ConfigSources sources;
+  // Not $PWD: who starts a program in another folder (make -C, Python's subprocess, a container) leaves that as it was,
+  // or unset.
+  std::error_code gone;
+  sources.working_directory = std::filesystem::current_path(gone).string();
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
     sources.environment.emplace_back(variable);
@@ -26,7 +33,6 @@ ConfigSources SourcesFromEnvironment(const char* const* environment) {
     const std::string value(variable.substr(std::min(name.size() + 1, variable.size())));
     if (name == "KUBECONFIG") sources.kubeconfig_env = value;
     if (name == "HOME") sources.home = value;
-    if (name == "PWD") sources.working_directory = value;
     if (name == "KUBERNETES_SERVICE_HOST") sources.service_host = value;
     if (name == "KUBERNETES_SERVICE_PORT") sources.service_port = value;
   }

@@ -70,7 +70,7 @@ struct ConfigSources {
   // `env` and KUBERNETES_EXEC_INFO.
   std::vector<std::string> environment;
 };
-// Splits a process environment (the third argument of main, or environ).
+// Splits a process environment (the third argument of main, or environ), and asks where the process is.
 ConfigSources SourcesFromEnvironment(const char* const* environment);
 
 // A daemon's choice, as of controller-runtime (pkg/client/config, loadConfigWithContext): --kubeconfig, then
