@@ -118,12 +118,14 @@ Status LeaseElector::Renew(const std::stop_token& stop) {
 
 // True: we hold it. False: somebody else does.
 Result<bool> LeaseElector::TryAcquireOrRenew(const std::stop_token& stop) {
-  bool leading = false;
+  bool newest_known = false;
   {
     const std::lock_guard lock(mutex_);
-    leading = leading_;
+    // None is known after a Lease that had gone could not be made anew: a PUT that names none is refused each time, or
+    // goes past whoever made it since.
+    newest_known = leading_ && !ResourceVersion(observed_.object).empty();
   }
-  if (leading) {
+  if (newest_known) {
     // As we alone write it while we lead, the version we know is most likely the newest: one request instead
     // of two.
     const base::MonotonicTime started = clock_.Now();
@@ -188,6 +190,8 @@ Json LeaseElector::ComposeLease() const {
 }
 
 void LeaseElector::Release() {
+  // Stop may have come right after a read that saw it taken.
+  if (Holder() != options_.identity) return;
   // stop was asked already; the requests' own timeout bounds this last word. Stop may have cut a renewal that
   // the server did take, so a conflict is read again once.
   for (int attempt = 0; attempt < 2; ++attempt) {

@@ -211,6 +211,42 @@ TEST_F(LeaseTest, ReleasesNothingThatSomebodyElseTookMeanwhile) {
   EXPECT_EQ(HolderOnServer(), "b");
 }
 
+TEST_F(LeaseTest, ReleasesNothingThatItSawTakenInTheMomentOfStopping) {
+  auto a = Start("a");
+  ASSERT_TRUE(Eventually([&] { return a->working.load(); }));
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  HoldAs("b");
+  // After the conflict: the answer to this is still read, and then stop is seen.
+  server_.Intercept([&](const test::ApiRequest& request) -> std::optional<HttpResponse> {
+    if (request.method == "GET") a->runner.request_stop();
+    return std::nullopt;
+  });
+  clock_.Advance(seconds(3));
+  a->runner.join();
+  ASSERT_TRUE(a->ended);
+  EXPECT_TRUE(*a->ended);
+  EXPECT_EQ(HolderOnServer(), "b");
+}
+
+TEST_F(LeaseTest, LeadsOnWhereADeletedLeaseIsMadeAnewAtTheSecondTry) {
+  auto a = Start("a");
+  ASSERT_TRUE(Eventually([&] { return a->working.load(); }));
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  server_.Remove(kLeases, key_);
+  // As a real server says of a uid that is not there.
+  server_.FailNext({.method = "PUT", .status = 409});
+  server_.FailNext({.method = "POST"});
+  server_.ClearRequests();
+  clock_.Advance(seconds(5));
+  EXPECT_THAT(server_.lines(),
+              testing::ElementsAre("PUT leases heddle-system/heddle-operator",
+                                   "GET leases heddle-system/heddle-operator", "POST leases heddle-system",
+                                   "GET leases heddle-system/heddle-operator", "POST leases heddle-system"));
+  EXPECT_TRUE(a->elector->IsLeader());
+  EXPECT_EQ(HolderOnServer(), "a");
+  Stop(*a);
+}
+
 TEST_F(LeaseTest, OneOfTwoLeads) {
   auto a = Start("a");
   auto b = Start("b");
