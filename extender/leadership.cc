@@ -34,18 +34,23 @@ void Leadership::Set(bool leading, const std::string& why) {
 void Leadership::Follow(const std::stop_token& stop) {
   kube::LeaseObserver observer(client_, clock_, random_.Fork(),
                                {.lease = {options_.ns, std::string(crds::keys::kSchedulerLease)}});
+  const auto judge = [&] {
+    const auto holder = observer.Holder();
+    Set(holder && IsHeldBy(*holder, options_.scheduler_identity),
+        holder ? "the Lease heddle-scheduler is held by " + *holder
+               : "nobody holds the Lease heddle-scheduler");
+  };
   std::string last_error;
   while (!stop.stop_requested()) {
+    // Also before the read, which may wait for an answer while the Lease has run out already.
+    judge();
     const base::Status read = observer.ObserveOnce(stop);
     const std::string error = read ? "" : base::ToString(read.error());
     if (error != last_error && !error.empty() && options_.log) {
       options_.log("Failed to read the Lease of the scheduler error=\"" + error + "\"");
     }
     last_error = error;
-    const auto holder = observer.Holder();
-    Set(holder && IsHeldBy(*holder, options_.scheduler_identity),
-        holder ? "the Lease heddle-scheduler is held by " + *holder
-               : "nobody holds the Lease heddle-scheduler");
+    judge();
     if (!clock_.SleepFor(std::chrono::seconds(2), stop)) return;
   }
 }

@@ -83,6 +83,10 @@ class LeaseElector {
   std::string reported_holder_;
 };
 
+// How long an observer waits for an answer. A third of the duration of kube-scheduler's Lease: on a connection that is
+// half open it must not take longer to see that a Lease ran out than another takes to hold it.
+inline constexpr std::chrono::seconds kObservationTimeout{5};
+
 struct LeaseObserverOptions {
   ObjectKey lease;
   std::chrono::nanoseconds period = std::chrono::seconds(2);
@@ -97,13 +101,13 @@ class LeaseObserver {
 
   void Run(std::stop_token stop);
   [[nodiscard]] base::Status ObserveOnce(std::stop_token stop);
-  // The holder, while its lease was seen to change within its duration; nothing before the first read, when
-  // it expired or when it was released.
+  // The holder, while its lease was seen to change within its duration, counted from when the read began that saw it;
+  // nothing before the first read, when it expired or when it was released.
   std::optional<std::string> Holder() const;
   bool healthy() const;  // whether the last read worked
 
  private:
-  Client& client_;
+  Client client_;  // with kObservationTimeout
   base::Clock& clock_;
   base::Random random_;
   const LeaseObserverOptions options_;

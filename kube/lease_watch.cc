@@ -8,7 +8,10 @@ using base::Status;
 
 LeaseObserver::LeaseObserver(Client& client, base::Clock& clock, base::Random random,
                              LeaseObserverOptions options)
-    : client_(client), clock_(clock), random_(random), options_(std::move(options)) {}
+    : client_(client.WithRequestTimeout(kObservationTimeout)),
+      clock_(clock),
+      random_(random),
+      options_(std::move(options)) {}
 
 void LeaseObserver::Run(std::stop_token stop) {
   do {
@@ -18,6 +21,8 @@ void LeaseObserver::Run(std::stop_token stop) {
 }
 
 Status LeaseObserver::ObserveOnce(std::stop_token stop) {
+  // From before the request: what a late answer says was so at any time since.
+  const base::MonotonicTime started = clock_.Now();
   auto lease = client_.Get(kLeases, options_.lease, std::move(stop));
   const bool absent = !lease && lease.error().code == Code::kNotFound;
   Status failure;
@@ -26,7 +31,7 @@ Status LeaseObserver::ObserveOnce(std::stop_token stop) {
     const std::lock_guard lock(mutex_);
     healthy_ = lease.has_value() || absent;
     if (absent) observed_ = {};
-    if (lease) observed_.Observe(*std::move(lease), clock_.Now());
+    if (lease) observed_.Observe(*std::move(lease), started);
   }
   const std::string holder = Holder().value_or("");
   const bool changed = holder != reported_;

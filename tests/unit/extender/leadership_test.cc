@@ -64,6 +64,22 @@ TEST_F(LeadershipTest, LeadsWhileTheSchedulerBesideItDoes) {
   EXPECT_TRUE(Until(false)) << "a Lease that nobody renews runs out";
 }
 
+TEST_F(LeadershipTest, DoesNotWaitForAnAnswerWhereTheLeaseRanOut) {
+  Hold("gpu-a_1");
+  const auto runs_out = clock_.Now() + std::chrono::seconds(15);
+  Start({.scheduler_identity = "gpu-a"});
+  EXPECT_TRUE(Until(true));
+  std::atomic<bool> led_too_long{false};
+  server_.Intercept([&](const test::ApiRequest&) -> std::optional<kube::HttpResponse> {
+    if (leading_ && clock_.Now() >= runs_out) led_too_long = true;
+    return test::StatusResponse(503, "", "no answer");
+  });
+  EXPECT_TRUE(Until(false));
+  EXPECT_FALSE(led_too_long);
+  thread_.request_stop();
+  thread_.join();
+}
+
 TEST_F(LeadershipTest, DoesNotLeadWithoutALease) {
   Start({.scheduler_identity = "gpu-a"});
   EXPECT_FALSE(Until(true, std::chrono::seconds(5)));

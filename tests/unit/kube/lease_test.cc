@@ -284,6 +284,48 @@ TEST_F(LeaseTest, ObserverTellsTheHolderUntilItFallsSilent) {
   EXPECT_EQ(observer.Holder(), "scheduler-2");
 }
 
+TEST_F(LeaseTest, ObserverCountsFromBeforeALateAnswer) {
+  LeaseObserver observer(client_, clock_, base::Random(1), {.lease = key_});
+  HoldAs("scheduler-1");
+  server_.Intercept([&](const test::ApiRequest&) -> std::optional<HttpResponse> {
+    clock_.Advance(seconds(4));
+    return std::nullopt;
+  });
+  ASSERT_TRUE(observer.ObserveOnce({}));
+  clock_.Advance(seconds(10));
+  EXPECT_EQ(observer.Holder(), "scheduler-1");
+  clock_.Advance(seconds(1));
+  EXPECT_EQ(observer.Holder(), std::nullopt) << "it may have been renewed 15 s ago";
+}
+
+// Says how long its client would wait.
+class PatienceTransport final : public HttpTransport {
+ public:
+  explicit PatienceTransport(HttpTransport& server) : server_(server) {}
+  base::Result<HttpResponse> Do(const HttpRequest& request, std::stop_token stop) override {
+    patience_ = request.timeout;
+    return server_.Do(request, std::move(stop));
+  }
+  base::Result<HttpResponse> Stream(const HttpRequest& request, const ChunkReader& on_chunk,
+                                    std::stop_token stop) override {
+    return server_.Stream(request, on_chunk, std::move(stop));
+  }
+  std::chrono::milliseconds patience() const { return patience_; }
+
+ private:
+  HttpTransport& server_;
+  std::chrono::milliseconds patience_{0};
+};
+
+TEST_F(LeaseTest, ObserverDoesNotWaitLongerThanALeaseHolds) {
+  PatienceTransport transport(server_);
+  Client client(transport, clock_, {});
+  LeaseObserver observer(client, clock_, base::Random(1), {.lease = key_});
+  HoldAs("scheduler-1");
+  ASSERT_TRUE(observer.ObserveOnce({}));
+  EXPECT_EQ(transport.patience(), kObservationTimeout);
+}
+
 TEST_F(LeaseTest, ObserverReportsChanges) {
   std::vector<std::string> holders;
   LeaseObserver observer(
