@@ -15,7 +15,7 @@ struct BeastOptions {
 };
 
 // HTTP/1.1, its answers parsed by Boost.Beast, over sockets that wait on the calling thread: no thread of its own, and
-// a body's bytes go from the read buffer to their reader. Up to 16 connections that nobody uses are kept, for a minute
+// a body's bytes go from the read buffer to their reader. Up to 16 connections that nobody uses are kept, for 80 s
 // each. Connecting, and asking for a name's addresses, count into HttpRequest::timeout.
 // A GET or HEAD is sent once more, on a new connection, where a kept one ended before an answer began; so is any
 // request of which not a byte was sent. Other requests are not, as the write may have happened.
