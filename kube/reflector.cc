@@ -34,6 +34,7 @@ Reflector::Reflector(Client& client, base::Clock& clock, base::Random random, Re
       resource_(std::move(resource)),
       options_(std::move(options)) {
   watch_list_works_ = options_.use_watch_list && !options_.in_pages;
+  in_pages_ = options_.in_pages;
 }
 
 void Reflector::Run(std::stop_token stop) {
@@ -76,16 +77,20 @@ Result<ObjectList> Reflector::ListOnce(const std::stop_token& stop) {
                       .field_selector = options_.field_selector,
                       .transform = options_.transform,
                       .pruning = options_.pruning.And({"metadata.managedFields"})};
-  if (!expired_ && !options_.in_pages) {
+  if (!expired_ && !in_pages_) {
     // From the server's cache, which ignores limit; not older than what we have shown to others.
     options.resource_version = known.empty() ? "0" : known;
     auto list = client_.List(resource_, options, stop);
     for (std::size_t i = 0; list && options_.transform && i < list->items.size(); ++i)
       list->items[i] = options_.transform(std::move(list->items[i]));
-    if (list || list.error().code != Code::kExpired) return list;
+    if (list || (list.error().code != Code::kExpired && list.error().code != Code::kTooLarge)) return list;
+    if (list.error().code == Code::kTooLarge) {
+      Say(base::ToString(list.error()));
+      in_pages_ = true;  // it would be too large the next time, too
+    }
     options.resource_version.clear();
   }
-  if (options_.in_pages) options.limit = kPageSize;
+  if (in_pages_) options.limit = kPageSize;
   return client_.ListAll(resource_, options, stop);
 }
 
@@ -133,10 +138,12 @@ Reflector::Next Reflector::Stream(bool initial, const std::stop_token& stop) {
     }
     return true;
   };
-  const Status ended = client_.Watch(resource_, MakeWatchOptions(initial), on_event, stop);
+  const WatchOptions options = MakeWatchOptions(initial);
+  const Status ended = client_.Watch(resource_, options, on_event, stop);
   if (stop.stop_requested()) return Next::kWatch;
-  if (collecting) return AfterFailedStart(ended, stop);
-  return AfterWatch(ended, !any_event && clock_.Now() - started < kDiedAtOnce, stop);
+  const auto lasted = clock_.Now() - started;
+  if (collecting) return AfterFailedStart(ended, lasted > options.timeout * 3 / 4, stop);
+  return AfterWatch(ended, !any_event && lasted < kDiedAtOnce, stop);
 }
 
 WatchOptions Reflector::MakeWatchOptions(bool initial) {
@@ -152,9 +159,11 @@ WatchOptions Reflector::MakeWatchOptions(bool initial) {
   return options;
 }
 
-Reflector::Next Reflector::AfterFailedStart(const Status& ended, const std::stop_token& stop) {
+Reflector::Next Reflector::AfterFailedStart(const Status& ended, bool ran_out, const std::stop_token& stop) {
+  // A server that goes down, or a proxy, ends a stream in order as well: that says nothing of what it has.
+  if (ended && !ran_out) return ListAndReplace(stop);
   if (ended || ended.error().code == Code::kInvalid || ended.error().code == Code::kUnimplemented) {
-    // An older server refuses sendInitialEvents, or ignores it and never marks the end.
+    // An older server refuses sendInitialEvents, or ignores it and never marks the end, until the watch's time is over.
     Say(fmt::format("List {}: the server has no WatchList, listing instead", resource_.Title()));
     watch_list_works_ = false;
     return ListAndReplace(stop);

@@ -38,11 +38,12 @@ struct ReflectorOptions {
 };
 
 // Keeps a Store equal to a server's list, as client-go's reflector does (facts 6.2): WatchList where the
-// server has it, else LIST (from the server's cache first, paged and consistent after a 410) and WATCH with
-// bookmarks; re-watches from the last resourceVersion after a normal end; lists again after 410; backs off
-// 0.8 s doubling to 30 s with full jitter, back to the start after 2 quiet minutes. An object that was
-// deleted and made anew in a gap is reported as deleted and added, told by its uid. A replaced list reports
-// what vanished. Thread rule: Run on one thread, the rest from any. Client and clock must outlive it.
+// server has it, else LIST (from the server's cache first, paged and consistent after a 410 and where one
+// answer is too large) and WATCH with bookmarks; re-watches from the last resourceVersion after a normal
+// end; lists again after 410; backs off 0.8 s doubling to 30 s with full jitter, back to the start after 2
+// quiet minutes. An object that was deleted and made anew in a gap is reported as deleted and added, told by
+// its uid. A replaced list reports what vanished. Thread rule: Run on one thread, the rest from any. Client
+// and clock must outlive it.
 class Reflector {
  public:
   Reflector(Client& client, base::Clock& clock, base::Random random, Resource resource,
@@ -70,7 +71,7 @@ class Reflector {
   Next ListAndReplace(const std::stop_token& stop);
   base::Result<ObjectList> ListOnce(const std::stop_token& stop);
   Next Stream(bool initial, const std::stop_token& stop);
-  Next AfterFailedStart(const base::Status& ended, const std::stop_token& stop);
+  Next AfterFailedStart(const base::Status& ended, bool ran_out, const std::stop_token& stop);
   Next AfterWatch(const base::Status& ended, bool died_at_once, const std::stop_token& stop);
   WatchOptions MakeWatchOptions(bool initial);
   void Handle(WatchEvent&& event);
@@ -93,7 +94,8 @@ class Reflector {
   Store store_;
 
   bool watch_list_works_ = true;
-  bool expired_ = false;  // the known resource version is gone: list consistently
+  bool in_pages_ = false;  // also where all at once turned out to be too large
+  bool expired_ = false;   // the known resource version is gone: list consistently
   int internal_errors_ = 0;
   std::chrono::nanoseconds back_off_{0};
   base::MonotonicTime last_failure_{};

@@ -131,6 +131,38 @@ TEST_F(ReflectorTest, FallsBackToListAndWatchOnAnOlderServer) {
   EXPECT_TRUE(server_.requests()[2].query.contains("resourceVersion"));
 }
 
+TEST_F(ReflectorTest, AServerThatEndsAWatchListBeforeItsTimeMayHaveItAllTheSame) {
+  Put("x", "1");
+  server_.Intercept([this](const test::ApiRequest&) -> std::optional<HttpResponse> {
+    if (server_.requests().size() == 1) return HttpResponse{200, {}, ""};
+    return std::nullopt;
+  });
+  Start();
+  ASSERT_TRUE(Synced());
+  ASSERT_TRUE(server_.WaitForStreams(1));
+  EXPECT_THAT(Lines(), ElementsAre("WATCH configmaps", "LIST configmaps", "WATCH configmaps"));
+  server_.ExpireHistory();
+  server_.SendError(410);
+  ASSERT_TRUE(EventuallyAsTimeGoesOn([&] { return server_.requests().size() >= 4; }));
+  EXPECT_TRUE(server_.requests()[3].query.contains("sendInitialEvents"));
+}
+
+TEST_F(ReflectorTest, AServerThatNeverMarksTheEndInAWatchListsTimeHasNone) {
+  Put("x", "1");
+  server_.Intercept([this](const test::ApiRequest&) -> std::optional<HttpResponse> {
+    if (server_.requests().size() != 1) return std::nullopt;
+    clock_.Advance(seconds(600));
+    return HttpResponse{200, {}, ""};
+  });
+  Start();
+  ASSERT_TRUE(Synced());
+  ASSERT_TRUE(server_.WaitForStreams(1));
+  server_.ExpireHistory();
+  server_.SendError(410);
+  ASSERT_TRUE(EventuallyAsTimeGoesOn([&] { return server_.requests().size() >= 4; }));
+  EXPECT_EQ(Lines()[3], "LIST configmaps");
+}
+
 TEST_F(ReflectorTest, WatchesOnFromTheLastVersionAfterANormalEnd) {
   Put("x", "1");
   Start();
@@ -214,6 +246,26 @@ TEST_F(ReflectorTest, ListsInPagesWithoutAVersionWhereTheListExpired) {
   EXPECT_EQ(requests[1].query.at("resourceVersion"), "0");
   EXPECT_FALSE(requests[2].query.contains("resourceVersion"));
   EXPECT_EQ(requests[2].query.at("limit"), "500");
+}
+
+TEST_F(ReflectorTest, ReadsInPagesFromThenOnWhatIsTooLargeAtOnce) {
+  server_.set_watch_list(false);
+  for (int i = 0; i < 150; ++i) Put("m" + std::to_string(1000 + i), "1");
+  server_.FailNext({.method = "GET", .status = 413});
+  Start();
+  ASSERT_TRUE(Synced());
+  ASSERT_TRUE(server_.WaitForStreams(1));
+  EXPECT_THAT(Lines(), ElementsAre("WATCH configmaps", "LIST configmaps", "LIST configmaps",
+                                   "LIST configmaps", "WATCH configmaps"));
+  EXPECT_EQ(server_.requests()[1].query.at("resourceVersion"), "0");
+  EXPECT_EQ(server_.requests()[2].query.at("limit"), "100");
+  EXPECT_FALSE(server_.requests()[2].query.contains("resourceVersion"));
+  EXPECT_EQ(reflector_->store().size(), 150u);
+  // What makes it list anew, though its version is still known.
+  server_.SendError(403);
+  ASSERT_TRUE(EventuallyAsTimeGoesOn([&] { return server_.requests().size() >= 6; }));
+  EXPECT_EQ(Lines()[5], "LIST configmaps");
+  EXPECT_EQ(server_.requests()[5].query.at("limit"), "100");
 }
 
 TEST_F(ReflectorTest, ReadsThousandsInPagesAndWatchesFromThere) {
