@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace heddle::kube {
 namespace {
 
@@ -26,7 +28,8 @@ void AddImpersonation(const Impersonation& as, std::vector<HttpHeader>& headers)
 
 Result<std::string> FileOrText::Read(const base::FileTree& root) const {
   if (path.empty()) return text;
-  return root.Read(path.substr(path.find_first_not_of('/')));
+  // "/" alone is the root itself, of which the tree says that it is no file.
+  return root.Read(path.substr(std::min(path.find_first_not_of('/'), path.size())));
 }
 
 CredentialAuthenticator::CredentialAuthenticator(Credentials credentials, const base::FileTree& root,

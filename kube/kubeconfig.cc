@@ -47,6 +47,12 @@ YAML::Node Child(const YAML::Node& node, const char* name) {
   return node.IsMap() ? node[name] : YAML::Node(YAML::NodeType::Undefined);
 }
 
+// Null is what some tools write in place of leaving a field out, and kubectl takes it for that.
+bool HasValue(const YAML::Node& node, const char* name) {
+  const YAML::Node value = Child(node, name);
+  return value && !value.IsNull();
+}
+
 std::string Absolute(const std::string& folder, const std::string& path) {
   if (path.empty()) return path;
   return (std::filesystem::path(folder) / path).lexically_normal().string();
@@ -183,7 +189,7 @@ Result<ExecSettings> ExecFrom(const Entry& user, const ClientConfig& config, con
 Result<Credentials> CredentialsOf(const Entry& user, const ClientConfig& config, const std::string& authority,
                                   const ConfigSources& sources) {
   Credentials credentials;
-  if (Child(user.node, "auth-provider")) {
+  if (HasValue(user.node, "auth-provider")) {
     return Fail(Code::kInvalid, "auth-provider was removed from Kubernetes in 1.26; use an exec plugin");
   }
   ASSIGN_OR_RETURN(credentials.certificate, FileOrData(user, "client-certificate"));
@@ -199,7 +205,7 @@ Result<Credentials> CredentialsOf(const Entry& user, const ClientConfig& config,
     credentials.token = {};
   }
   AddImpersonation(ImpersonationOf(user.node, sources), credentials.fixed_headers);
-  if (Child(user.node, "exec")) {
+  if (HasValue(user.node, "exec")) {
     ASSIGN_OR_RETURN(credentials.exec, ExecFrom(user, config, authority, sources.environment));
   }
   return credentials;

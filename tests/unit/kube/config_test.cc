@@ -137,6 +137,22 @@ TEST_F(ConfigTest, RefusesWithASentence) {
   EXPECT_EQ(LoadKubeconfig({.kubeconfig_flag = "/nowhere"}, files_, clock_).error().code, Code::kNotFound);
 }
 
+TEST_F(ConfigTest, TakesNullForAFieldThatIsNotThere) {
+  const auto config = Load("token: t, exec: null, auth-provider: ~");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(Authorization(*config), "Bearer t");
+  EXPECT_THAT(Load("token: t, exec: 5").error().message, HasSubstr("unknown apiVersion"));
+}
+
+TEST_F(ConfigTest, SaysThatTheRootIsNoFile) {
+  for (const char* root : {"/", "//"}) {
+    const auto config = LoadKubeconfig({.kubeconfig_flag = root}, files_, clock_);
+    ASSERT_FALSE(config) << root;
+    EXPECT_THAT(config.error().message, HasSubstr("read the kubeconfig /"));
+  }
+  EXPECT_FALSE(Load("token: t", ", certificate-authority: /"));
+}
+
 TEST_F(ConfigTest, SurvivesFilesThatAreNoConfigAndQuotesNothingOfThem) {
   for (const char* text :
        {"", "null", "[]", "text", "users: 5", "users: [5]", "users:\n- name: u\n  user: s3cret\n",
