@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -77,8 +78,7 @@ Result<Child> Start(const ExecSettings& settings) {
 }
 
 // Everything it prints until it closes its output; nothing if that is too much or too late.
-std::optional<std::string> ReadAll(int output, base::Clock& clock) {
-  const base::MonotonicTime deadline = clock.Now() + kLongestRun;
+std::optional<std::string> ReadAll(int output, base::MonotonicTime deadline, base::Clock& clock) {
   std::string text;
   std::array<char, 4096> buffer;
   while (text.size() <= kMaxOutputBytes) {
@@ -95,23 +95,35 @@ std::optional<std::string> ReadAll(int output, base::Clock& clock) {
   return std::nullopt;
 }
 
+// Its status; nothing where it is still there at the deadline, as one may be that has closed its output.
+std::optional<int> AwaitExit(pid_t pid, base::MonotonicTime deadline, base::Clock& clock) {
+  constexpr int kLongestPauseMs = 50;
+  for (int pause_ms = 1;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+    int status = 0;
+    if (::waitpid(pid, &status, WNOHANG) != 0) return status;
+    if (clock.Now() >= deadline) return std::nullopt;
+    (void)::poll(nullptr, 0, pause_ms);
+  }
+}
+
 }  // namespace
 
 Result<ExecCredential> RunCredentialPlugin(const ExecSettings& settings, base::Clock& clock) {
+  const base::MonotonicTime deadline = clock.Now() + kLongestRun;
   ASSIGN_OR_RETURN(const Child child, Start(settings));
-  const auto output = ReadAll(child.output, clock);
+  const auto output = ReadAll(child.output, deadline, clock);
   ::close(child.output);
-  if (!output) ::kill(child.pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!output) {
+  const std::optional<int> status = output ? AwaitExit(child.pid, deadline, clock) : std::nullopt;
+  if (!status) {
+    ::kill(child.pid, SIGKILL);
+    while (::waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
     return Fail(Code::kUnauthorized,
-                fmt::format("credential plugin {}: no answer within {} s, or over {} bytes", settings.command,
+                fmt::format("credential plugin {}: not done within {} s, or over {} bytes", settings.command,
                             kLongestRun.count(), kMaxOutputBytes));
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0) {
+    const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
     return Fail(Code::kUnauthorized,
                 fmt::format("credential plugin {}: exit code {}{}{}", settings.command, code,
                             settings.install_hint.empty() ? "" : ". ", settings.install_hint));

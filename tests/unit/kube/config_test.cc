@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "kube/base64.h"
 #include "kube/credentials.h"
@@ -492,6 +493,17 @@ TEST_F(ExecTest, SaysWhatIsWrongWithoutQuotingItsOutput) {
     EXPECT_THAT(headers.error().message, HasSubstr(sentence));
     EXPECT_THAT(headers.error().message, Not(HasSubstr("s3cret")));
   }
+}
+
+TEST_F(ExecTest, APluginThatClosesItsOutputAndLivesOnHasNoMoreThanItsMinute) {
+  const auto config =
+      LoadPlugin(Print(R"("token":"t")") + "exec >&-\necho closed >> \"$0.log\"\nexec sleep 20\n");
+  ASSERT_TRUE(config) << config.error().message;
+  const std::jthread minute([this](const std::stop_token& stop) {
+    while (Runs() < 2 && !stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    clock_.Advance(seconds(61));
+  });
+  EXPECT_THAT(Authorization(*config), HasSubstr("not done within 60 s"));
 }
 
 TEST_F(ExecTest, SaysThatThePluginIsMissing) {
