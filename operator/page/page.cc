@@ -149,16 +149,11 @@ kube::ServedAnswer Page::AnswerView(const kube::ServedRequest& request) {
   const std::string since = Parameter(request.query, "since");
   // Who has nothing waits for the first view even without saying so: it is made only once somebody asks.
   const auto wait = since.empty() ? Page::kLongestWait : WaitOf(Parameter(request.query, "wait"));
-  if (auto news = NewerThan(since, wait))
-    return {.content_type = std::string(kJson), .body = *std::move(news)};
-  const std::lock_guard lock(mutex_);
-  if (journal_.empty()) {
-    return Sentence(503,
-                    "the operator has not read the cluster yet; it logs what it cannot read and what to do: "
-                    "kubectl logs -n heddle-system deploy/heddle-operator");
-  }
-  return {.content_type = std::string(kJson),
-          .body = "{\"revision\":" + Dump(journal_.revision()) + ",\"full\":false}\n"};
+  if (auto told = NewerThan(since, wait))
+    return {.content_type = std::string(kJson), .body = *std::move(told)};
+  return Sentence(503,
+                  "the operator has not read the cluster yet; it logs what it cannot read and what to do: "
+                  "kubectl logs -n heddle-system deploy/heddle-operator");
 }
 
 kube::ServedAnswer Page::AnswerAbout(const kube::ServedRequest& request) const {
@@ -182,13 +177,19 @@ std::optional<std::string> Page::NewerThan(const std::string& since, std::chrono
       const std::lock_guard lock(mutex_);
       asked_ = clock_.Now();
       if (auto news = journal_.Since(since)) return news;
-      if (stopped_ || clock_.Now() >= deadline || waiting_.size() >= kMaxWaiting) return std::nullopt;
+      // Under the same lock: who is told a revision that came since then never asks for what came with it.
+      if (stopped_ || clock_.Now() >= deadline || waiting_.size() >= kMaxWaiting) return NoNews();
       mine = waiting_.emplace(waiting_.end());
     }
     clock_.SleepUntil(deadline, mine->get_token());
     const std::lock_guard lock(mutex_);
     waiting_.erase(mine);
   }
+}
+
+std::optional<std::string> Page::NoNews() const {
+  if (journal_.empty()) return std::nullopt;
+  return "{\"revision\":" + Dump(journal_.revision()) + ",\"full\":false}\n";
 }
 
 void Page::WakeAll() {

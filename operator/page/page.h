@@ -48,7 +48,9 @@ class Page {
   kube::ServedAnswer Route(const kube::ServedRequest& request);
   kube::ServedAnswer AnswerView(const kube::ServedRequest& request);
   kube::ServedAnswer AnswerAbout(const kube::ServedRequest& request) const;
+  // Says where nothing is newer that nothing is. Nothing: there is no view yet.
   std::optional<std::string> NewerThan(const std::string& since, std::chrono::seconds wait);
+  std::optional<std::string> NoNews() const;  // of this moment; under mutex_
   void WakeAll();
 
   base::Clock& clock_;

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "tests/unit/operator/page/sights.h"
 #include "tests/unit/operator/stage.h"
@@ -123,6 +125,33 @@ TEST_F(PageTest, TellsNewsAsSoonAsThereAreAnyAndSaysSoIfThereAreNone) {
   clock.Advance(10s);
   EXPECT_EQ(BodyOf(quiet), "{\"revision\":\"abc-2\",\"full\":false}\n");
   EXPECT_EQ(Get("/fabric/view.json", "since=abc-2").body, "{\"revision\":\"abc-2\",\"full\":false}\n");
+}
+
+TEST_F(PageTest, SaysThatThereAreNoNewsOfNoRevisionButTheOneThatWasAskedFor) {
+  const Pieces one = sight.Shown();
+  sight.stale = {"node-02"};
+  const Pieces other = sight.Shown();
+  page.Publish(one);
+  // Publishes as close to each question as it can, a little later every time.
+  std::atomic<int> asked{0};
+  const std::jthread publisher([&](const std::stop_token& stop) {
+    for (int round = 0; !stop.stop_requested(); ++round) {
+      const int seen = asked;
+      while (asked == seen && !stop.stop_requested()) std::this_thread::yield();
+      for (int left = round % 512; left > 0 && asked > 0;) --left;
+      page.Publish(round % 2 == 0 ? other : one);
+    }
+  });
+  std::string known = "abc-1";
+  for (int i = 0; i < 10'000; ++i) {
+    ++asked;
+    const auto answer = kube::Json::parse(Get("/fabric/view.json", "since=" + known).body);
+    const auto revision = answer["revision"].get<std::string>();
+    if (!answer.contains("nodes")) {
+      ASSERT_EQ(revision, known) << "what came in between would never be told";
+    }
+    known = revision;
+  }
 }
 
 TEST_F(PageTest, NobodyWaitsLongerThanTheLimitNorInAProcessThatEnds) {
