@@ -82,14 +82,19 @@ std::vector<FabricIndex> IndexesOf(const Assembly& assembly) {
   return indexes;
 }
 
-// Those that hold something first, then the ended, the newest plans first.
+base::WallTime EndedAt(const crds::Gang& gang) {
+  const crds::Condition* ended = crds::FindCondition(gang.status.conditions, crds::kEnded);
+  return ended == nullptr ? base::WallTime() : ended->last_transition;
+}
+
+// Those that hold something first, then the last that ended: one that ran for weeks was planned before all others, and
+// mode observe plans none.
 std::vector<const crds::Gang*> Chosen(const std::vector<crds::Gang>& gangs) {
   std::vector<const crds::Gang*> active, ended;
   for (const crds::Gang& gang : gangs)
     (GangStateOf(gang.status) == "ended" ? ended : active).push_back(&gang);
-  std::stable_sort(ended.begin(), ended.end(), [](const crds::Gang* a, const crds::Gang* b) {
-    return a->status.planned_at > b->status.planned_at;
-  });
+  std::stable_sort(ended.begin(), ended.end(),
+                   [](const crds::Gang* a, const crds::Gang* b) { return EndedAt(*a) > EndedAt(*b); });
   if (ended.size() > kMaxEnded) ended.resize(kMaxEnded);
   active.insert(active.end(), ended.begin(), ended.end());
   if (active.size() > kMaxGangs) active.resize(kMaxGangs);

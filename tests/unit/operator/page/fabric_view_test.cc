@@ -212,11 +212,14 @@ TEST(FabricView, KeepsEveryGangThatHoldsSomethingAndTheLastThatEnded) {
   for (int i = 0; i < 500; ++i) {
     crds::Gang gang = RunningGang({"node-01"});
     gang.name = "gang-" + std::to_string(i);
-    *gang.status.planned_at += std::chrono::seconds(i);
+    // The longer it ran, the later it ended.
+    *gang.status.planned_at -= std::chrono::seconds(i);
     if (i >= 10) {
-      crds::SetCondition(
-          gang.status.conditions,
-          {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue, .reason = "x"});
+      crds::SetCondition(gang.status.conditions,
+                         {.type = std::string(crds::kEnded),
+                          .status = crds::ConditionStatus::kTrue,
+                          .reason = "x",
+                          .last_transition = base::WallTime{std::chrono::seconds(1'900'000'000 + i)}});
     }
     sight.gangs.push_back(gang);
   }
