@@ -89,6 +89,17 @@ class Small(PageTestCase):
         expect(page.locator("#panel")).to_contain_text("14 full, 0 slow, 2 down")
         expect(page.locator("#panel button.link", has_text="node-12")).to_be_focused()
 
+    def test_a_click_counts_though_news_come_while_the_button_is_down(self):
+        page = self.open_live()
+        self.assertEqual(self.names(page)[0], "node-30")
+        box = page.locator("#list .row").first.bounding_box()
+        page.mouse.move(box["x"] + 60, box["y"] + 15)
+        page.mouse.down()
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#list .row", has_text="node-05")).to_contain_text("7/8 rails")
+        page.mouse.up()
+        expect(page.locator("#panel h2")).to_contain_text("node-30")
+
     def test_an_answer_with_nothing_in_it_draws_nothing(self):
         page = self.open_live()
         page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")

@@ -1,6 +1,6 @@
 // A list box of any length: only the rows in sight are elements, and each says where among all it stands.
 
-import { el, onceAFrame } from "./dom.mjs";
+import { el, onceAFrame, update } from "./dom.mjs";
 
 export class List {
   // rows: [{key, sign, title, note, right}] with elements or texts; onMark(key), onOpen(key)
@@ -70,7 +70,8 @@ export class List {
     for (let i = first; i < last; i++) elements.push(this.#row(i, height));
     // The marked one must be there for who reads by it, also out of sight.
     if (this.at >= 0 && (this.at < first || this.at >= last)) elements.push(this.#row(this.at, height));
-    this.inner.replaceChildren(...elements);
+    // A row that is taken away between press and release of the button gets no click: what is equal stays.
+    update(this.inner, elements);
     if (this.at >= 0) this.host.setAttribute("aria-activedescendant", `row-${this.at}`);
     else this.host.removeAttribute("aria-activedescendant");
   }
