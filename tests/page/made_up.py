@@ -31,6 +31,7 @@ class Fabric:
         digits = len(str(nodes - 1))
         self.lock = threading.Condition()
         self.revision = 1
+        self.oldest = 1    # who knows less is told everything
         self.changed = {}  # (part, key): revision
         self.gone = {}
         self.fabric = {
@@ -97,6 +98,18 @@ class Fabric:
             del self.nodes[name]
             self._changed("nodes", name)
 
+    def add_leaf(self, name, at):
+        """Those behind it move on by one, and with them the numbers by which nodes refer to them."""
+        with self.lock:
+            self.fabric = json.loads(json.dumps(self.fabric))
+            self.fabric["leaves"].insert(at, [name, -1, 0, -1, [], 0, 0])
+            self.nodes = json.loads(json.dumps(self.nodes))
+            for node in self.nodes.values():
+                node[7] = [leaf + 1 if i % 4 == 1 and leaf >= at else leaf for i, leaf in enumerate(node[7])]
+            self.revision += 1
+            self.oldest = self.revision
+            self.lock.notify_all()
+
     def add_gang(self, gang):
         with self.lock:
             self.gangs[gang["key"]] = gang
@@ -108,7 +121,7 @@ class Fabric:
         self.lock.notify_all()
 
     def document(self, since=0):
-        if not since:
+        if since < self.oldest:
             return {"revision": f"made-{self.revision}", "full": True, "sources": [{"kind": kind} for kind in ("NodeTopology", "Fabric", "Gang")],
                     "fabrics": [self.fabric], "nodes": [self.nodes[name] for name in sorted(self.nodes)], "gangs": [self.gangs[key] for key in sorted(self.gangs)]}
         fresh = [key for key, revision in self.changed.items() if revision > since]

@@ -89,6 +89,17 @@ class Small(PageTestCase):
         expect(page.locator("#panel")).to_contain_text("14 full, 0 slow, 2 down")
         expect(page.locator("#panel button.link", has_text="node-12")).to_be_focused()
 
+    def test_a_selected_leaf_stays_the_same_when_another_comes_before_it(self):
+        page = self.open_live()
+        page.keyboard.press("f")
+        page.locator("#facts button.link", has_text="su0-r1").last.click()
+        expect(page.locator("#panel h2")).to_have_text("su0-r1")
+        self.fabric.add_leaf("a-leaf", 0)
+        self.fabric.fail_link("node-05", 1)
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("2")
+        expect(page.locator("#panel h2")).to_have_text("su0-r1")
+        expect(page.locator("#panel")).to_contain_text("14 full, 0 slow, 2 down")
+
     def test_a_click_counts_though_news_come_while_the_button_is_down(self):
         page = self.open_live()
         self.assertEqual(self.names(page)[0], "node-30")

@@ -32,6 +32,8 @@ const list = new List($("list"), {
 // ---- what comes
 
 function onDocument(document_) {
+  const leaf = selected?.kind === "leaf" ? leafOf(selected.key) : null;
+  const ofFabric = leaf && model.fabrics[leaf.fabric].name;
   const came = model.apply(document_);
   if (!came.anything) {
     // What more there is to say of one is asked for by itself, and has no part in this.
@@ -43,6 +45,7 @@ function onDocument(document_) {
   const changed = now !== structure;
   structure = now;
   fillChoices();
+  if (leaf && came.places) follow(ofFabric, leaf.name);
   if (selected && !exists(selected)) select(null);
   refresh(changed);
   if (selected) openPanel(true);
@@ -125,6 +128,13 @@ function exists({ kind, key }) {
 function leafOf(key) {
   const [fabric, index] = key.split("/").map(Number);
   return model.fabrics[fabric]?.leaves[index];
+}
+
+// A leaf's key is its place in a list, which others that come or go move: the one that was selected is found by its name.
+function follow(ofFabric, name) {
+  const fabric = model.fabrics.find((one) => one.name === ofFabric);
+  selected = { kind: "leaf", key: `${fabric?.number}/${fabric?.leaves.findIndex((one) => one.name === name)}` };
+  map.select(selected);
 }
 
 function select(what) {
