@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/lower_case.h"
+#include "base/version.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"
 #include "operator/page/about.h"
@@ -46,6 +47,11 @@ const std::vector<kube::HttpHeader>& Guards() {
       {"Cache-Control", "no-store"},
   };
   return guards;
+}
+
+// By which a page that is open over an upgrade sees that this is no longer the form that it reads.
+kube::HttpHeader VersionHeader() {
+  return {"Heddle-Version", std::string(base::kVersion)};
 }
 
 int HexDigit(char c) {
@@ -136,7 +142,9 @@ kube::ServedAnswer Page::Route(const kube::ServedRequest& request) {
   }
   if (request.path == "/fabric/view.json") return AnswerView(request);
   if (request.path == "/fabric/about.json") return AnswerAbout(request);
-  const std::string_view name = request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);
+  // Of `GET ?x` it is empty.
+  const std::string_view path = request.path;
+  const std::string_view name = path == "/" ? "index.html" : path.substr(path.empty() ? 0 : 1);
   for (const StaticFile& file : StaticFiles()) {
     if (file.name == name)
       return {.content_type = std::string(TypeOf(name)), .body = std::string(file.content)};
@@ -150,7 +158,7 @@ kube::ServedAnswer Page::AnswerView(const kube::ServedRequest& request) {
   // Who has nothing waits for the first view even without saying so: it is made only once somebody asks.
   const auto wait = since.empty() ? Page::kLongestWait : WaitOf(Parameter(request.query, "wait"));
   if (auto told = NewerThan(since, wait))
-    return {.content_type = std::string(kJson), .body = *std::move(told)};
+    return {.content_type = std::string(kJson), .body = *std::move(told), .headers = {VersionHeader()}};
   return Sentence(503,
                   "the operator has not read the cluster yet; it logs what it cannot read and what to do: "
                   "kubectl logs -n heddle-system deploy/heddle-operator");

@@ -151,6 +151,9 @@ class Server:
     def __init__(self, fabric, port=0):
         self.fabric = fabric
         self.away = False
+        self.version = "0.1.0"
+        self.unread = False      # as an operator that has not read the cluster yet
+        self.unreadable = set()  # nodes whose NodeTopologies are no such thing
         self.asked = []
         outer = self
 
@@ -176,6 +179,10 @@ class Server:
         if self.away:
             handler.close_connection = True
             return
+        if url.path == "/fabric/view.json" and self.unread:
+            return self.send(handler, 503, "text/plain", b"the operator has not read the cluster yet\n")
+        if query.get("node") in self.unreadable:
+            return self.send(handler, 422, "text/plain", b"NodeTopology cannot be read: status.gpus: must be an array\n")
         if url.path == "/fabric/view.json":
             return self.send(handler, 200, "application/json", self.view(query))
         if url.path == "/fabric/about.json":
@@ -206,7 +213,7 @@ class Server:
 
     def write(self, handler, status, kind, body):
         handler.send_response(status)
-        for name, value in {**GUARDS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+        for name, value in {**GUARDS, "Heddle-Version": self.version, "Content-Type": kind, "Content-Length": str(len(body))}.items():
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(body)

@@ -7,6 +7,16 @@ from browser import LARGE, SMALL, PageTestCase, expect
 from made_up import Fabric, Server
 
 
+def contrast(one, other):
+    """WCAG 2's, of two colours like "#1b2126"."""
+    def luminance(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        return sum(weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)
+                   for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+    dark, light = sorted(map(luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
 class Small(PageTestCase):
     """32 nodes in two units."""
 
@@ -228,6 +238,78 @@ class Small(PageTestCase):
         page.keyboard.press("0")
         page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
 
+    def test_a_page_of_another_version_loads_itself_anew_once(self):
+        page = self.open_live()
+        page.evaluate("window.old = true")
+        self.server.version = "0.2.0"
+        self.fabric.fail_link("node-05", 3)
+        page.wait_for_function("() => !window.old")
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        page.evaluate("window.old = true")
+        self.fabric.fail_link("node-06", 3)
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("3")
+        self.assertTrue(page.evaluate("window.old"))
+
+    def test_what_is_pressed_before_there_is_a_map_moves_nothing(self):
+        page = self.open_live()
+        page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
+        whole = page.locator("#base").screenshot()
+        self.server.unread = True
+        page = self.open(self.server.address, allowed=["Failed to load resource"])
+        expect(page.locator("#empty")).to_contain_text("has not read the cluster yet")
+        for key in ("m", "0", "+", "-"):
+            page.keyboard.press(key)
+        page.mouse.move(300, 300)
+        page.mouse.wheel(0, -600)
+        page.mouse.down()
+        page.mouse.move(360, 360, steps=5)
+        page.mouse.up()
+        page.mouse.move(1, 1)
+        page.locator("#list").focus()
+        self.server.unread = False
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
+        self.assertEqual(page.locator("#base").screenshot(), whole)
+
+    def test_what_the_pointer_is_at_is_told_as_it_is_now(self):
+        page = self.open_live()
+        page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
+        box = page.locator("#map").bounding_box()
+        name = ""
+        for y in range(20, int(box["height"]), 16):
+            page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + y)
+            if page.locator("#tip").is_visible() and "ok" in page.locator("#tip").inner_text():
+                name = page.locator("#tip b").inner_text()
+                break
+        self.assertRegex(name, "^node-")
+        self.fabric.fail_link(name, 3)
+        expect(page.locator("#tip")).to_contain_text("rail 3: mlx5_3: is down")
+
+    def test_details_that_cannot_be_read_any_more_and_those_of_before_are_not_shown(self):
+        page = self.open_live(allowed=["Failed to load resource"])
+        page.locator("#list .row", has_text="node-05").click()
+        expect(page.locator("#panel")).to_contain_text("GPU – NIC – rail – leaf")
+        held = []
+        page.route("**/fabric/about.json*", lambda route: held.append(route))
+        for rail in (3, 4):
+            self.fabric.fail_link("node-05", rail)
+            expect(page.locator("#panel")).to_contain_text(f"{10 - rail} of 8 links at full rate")
+        while len(held) < 2:
+            page.wait_for_timeout(20)
+        old, new = held[0], held[-1]
+        answer = {**self.fabric.about_node("node-05"), "machine": "the newer"}
+        new.fulfill(json=answer)
+        expect(page.locator("#panel")).to_contain_text("the newer")
+        with page.expect_event("requestfinished"):
+            old.fulfill(json={**answer, "machine": "the older"})
+        page.evaluate("() => new Promise((done) => setTimeout(done, 100))")
+        expect(page.locator("#panel")).to_contain_text("the newer")
+        page.unroute("**/fabric/about.json*")
+        self.server.unreadable.add("node-05")
+        self.fabric.fail_link("node-05", 5)
+        expect(page.locator("#panel")).to_contain_text("more cannot be read: NodeTopology cannot be read: status.gpus")
+        expect(page.locator("#panel")).not_to_contain_text("GPU – NIC – rail – leaf")
+
     def test_it_says_that_it_is_alone_and_comes_back(self):
         page = self.open_live(allowed=["net::ERR_", "Failed to load resource"])
         self.server.away = True
@@ -249,7 +331,7 @@ class Small(PageTestCase):
         self.fabric.document = lambda since=0: document
         page = self.open(self.server.address)
         expect(page.locator("#live")).to_have_attribute("data-state", "stale")
-        expect(page.locator("#live")).to_contain_text("NodeTopologies, Fabrics, Gangs stale since ")
+        expect(page.locator("#live")).to_contain_text("NodeTopologies, Fabrics, Gangs stale since 2026-11-2")
         expect(page.locator("#live")).to_have_attribute("title", re.compile("\nGang: gangs.heddle.dev is forbidden$"))
 
     def test_hostile_names_are_text(self):
@@ -273,6 +355,26 @@ class Small(PageTestCase):
         expect(page.locator("#empty")).to_contain_text("No node has a NodeTopology yet")
         page.keyboard.press("f")
         expect(page.locator("#facts")).to_contain_text("No fabric yet")
+
+    def test_a_narrow_window_has_the_map_above_the_lists(self):
+        page = self.open_live(viewport={"width": 320, "height": 640})
+        for part in ("#map", "#list"):
+            page.locator(part).scroll_into_view_if_needed()
+            box = page.locator(part).bounding_box()
+            self.assertEqual(box["width"], 320, part)
+            self.assertGreater(box["height"], 200, part)
+        self.assertEqual(page.evaluate("document.documentElement.scrollWidth"), 320)
+        page.locator("#list .row", has_text="node-05").click()
+        expect(page.locator("#panel")).to_contain_text("8 of 8 links at full rate")
+        self.shoot(page, "32-320-light")
+
+    def test_names_of_leaves_are_read_on_every_colour_of_theirs(self):
+        for scheme in ("light", "dark"):
+            page = self.open_live(scheme=scheme)
+            paint = page.evaluate("async () => (await import('/palette.mjs')).colours()")
+            for ground in ("link", "slow", "bad"):
+                with self.subTest(scheme=scheme, ground=ground):
+                    self.assertGreaterEqual(contrast(paint["halo"], paint[ground]), 4.5)
 
     def test_both_sizes_and_both_themes(self):
         for viewport in (SMALL, LARGE):

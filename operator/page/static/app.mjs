@@ -22,6 +22,7 @@ let selected = null; // {kind: node, leaf or gang, key}
 let tab = "nodes";
 let structure = "";  // what the layout depends on
 let details = { key: "", content: null }; // of the selected, as last answered
+let asked = 0;       // how often for details
 
 const map = new FabricMap({ onPick: select, onMark: markNode, onHover: showTip });
 const list = new List($("list"), {
@@ -169,15 +170,16 @@ function openPanel(again) {
 }
 
 async function askDetails(kind, key) {
+  const mine = ++asked;
   let content;
   try {
     const answer = await about(kind, key);
     content = () => (kind === "node" ? nodeDetails(answer) : gangDetails(answer));
   } catch (error) {
-    // What stands there already is from the same source, and still true.
-    if (kind === "gang") content = () => [el("p", { class: "soft" }, `more cannot be read: ${error.message}`)];
+    // Of a node what stands there already is from the same source, and still true; but not of one that cannot be read.
+    if (kind === "gang" || error.status === 422) content = () => [el("p", { class: "soft" }, `more cannot be read: ${error.message}`)];
   }
-  if (!content || selected?.key !== key) return;
+  if (!content || mine !== asked || selected?.key !== key) return;
   details = { key, content };
   const more = $("panel").querySelector("[data-more]");
   if (more) update(more, content());

@@ -7,6 +7,12 @@ const AT_MOST_EVERY_MS = 250;
 // NodeTopologies, Fabrics, Gangs.
 const several = (kind) => (kind.endsWith("y") ? `${kind.slice(0, -1)}ies` : `${kind}s`);
 
+// The day, too, where it is not this one.
+function clock(time) {
+  const then = new Date(time), today = new Date().toDateString() === then.toDateString();
+  return `${today ? "" : `${then.toLocaleDateString("sv-SE")} `}${then.toLocaleTimeString("en-GB")}`;
+}
+
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 export class Feed {
@@ -17,6 +23,7 @@ export class Feed {
     this.heard = 0;     // when something was answered last
     this.trouble = "";  // why the last question was not
     this.sources = [];
+    this.version = null; // of the operator that answered first
     setInterval(() => this.tell(), 1000);
   }
 
@@ -41,6 +48,13 @@ export class Feed {
     const query = this.revision ? `?since=${encodeURIComponent(this.revision)}&wait=${WAIT_S}` : "";
     const answer = await fetch(`fabric/view.json${query}`, { cache: "no-store", signal: AbortSignal.timeout(LATE_MS) });
     if (!answer.ok) throw new Error((await answer.text()).trim() || `the operator answered ${answer.status}`);
+    const version = answer.headers.get("Heddle-Version");
+    this.version ??= version;
+    if (version && version !== this.version) {
+      // What we are is of another version than what answers now, and what that means by its numbers we do not know.
+      location.reload();
+      await new Promise(() => {});
+    }
     const document = await answer.json();
     if (document.sources) this.sources = document.sources;
     this.onDocument(document);
@@ -51,7 +65,6 @@ export class Feed {
   }
 
   tell() {
-    const clock = (time) => new Date(time).toLocaleTimeString("en-GB");
     const unread = this.sources.filter((source) => source.error);
     if (!this.heard) {
       this.onState(this.trouble ? "reconnecting" : "waiting", this.trouble ? "no answer yet" : "connecting", this.trouble);
@@ -72,6 +85,6 @@ export class Feed {
 
 export async function about(kind, name) {
   const answer = await fetch(`fabric/about.json?${kind}=${encodeURIComponent(name)}`, { cache: "no-store" });
-  if (!answer.ok) throw new Error((await answer.text()).trim());
+  if (!answer.ok) throw Object.assign(new Error((await answer.text()).trim()), { status: answer.status });
   return answer.json();
 }

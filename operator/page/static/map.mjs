@@ -72,6 +72,7 @@ export class FabricMap {
     this.draw();
   }
   #fit() {
+    if (!this.layout) return;
     const { width, height } = this.base.canvas;
     const margin = MARGIN * this.ratio;
     const scale = Math.min((width - 2 * margin) / this.layout.width, (height - 2 * margin) / this.layout.height, (LARGEST_CELL * this.ratio) / CELL);
@@ -83,6 +84,7 @@ export class FabricMap {
     this.draw();
   }
   #zoomAt(factor, x, y) {
+    if (!this.layout) return;
     const { scale } = this.view;
     const wanted = Math.min(Math.max(scale * factor, 0.05), (240 * this.ratio) / CELL);
     this.view = { scale: wanted, x: x - ((x - this.view.x) * wanted) / scale, y: y - ((y - this.view.y) * wanted) / scale };
@@ -105,6 +107,8 @@ export class FabricMap {
     const begun = performance.now();
     drawAll(this.base, { ...this.shown, layout: this.layout, view: this.view, ratio: this.ratio });
     this.host.dataset.drawMs = (performance.now() - begun).toFixed(1);
+    // What lies there now may be another, or say something else.
+    if (this.hovered) this.#hover(this.#at(this.pointer).found, this.pointer);
     this.#drawOverNow();
   }
   #drawOverNow() {
@@ -129,7 +133,7 @@ export class FabricMap {
     const { host } = this;
     let drag = null, moved = false;
     host.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || event.target.closest("button")) return;
+      if (!this.layout || event.button !== 0 || event.target.closest("button")) return;
       drag = { x: event.clientX, y: event.clientY, view: { ...this.view } };
       moved = false;
       host.setPointerCapture(event.pointerId);
@@ -186,6 +190,7 @@ export class FabricMap {
   #hover(found, event) {
     const same = found?.node === this.hovered?.node && found?.leaf === this.hovered?.leaf;
     this.hovered = found ?? null;
+    this.pointer = { clientX: event.clientX, clientY: event.clientY };
     this.onHover(this.hovered, event.clientX, event.clientY);
     if (!same) this.drawOver();
   }

@@ -1,9 +1,10 @@
 // Colours that people with any colour vision tell apart, and never colour alone: a state is also a sign, and of two
 // gangs of one colour one is striped.
 
+// The names of leaves stand in `halo` on `link`, `slow` and `bad`: 4.5:1 at least.
 const LIGHT = {
   ground: "#f6f7f8", block: "#ffffff", edge: "#c9d0d6", ink: "#1b2126", soft: "#5b6670", free: "#dbe2e8", gpu: "#f7fafc",
-  link: "#8fa3b3", slow: "#c86400", bad: "#b3261e", warn: "#ee9b3a", halo: "#ffffff", accent: "#1a5f8a",
+  link: "#5f7688", slow: "#b85b00", bad: "#b3261e", warn: "#ee9b3a", halo: "#ffffff", accent: "#1a5f8a",
   gangs: ["#4c6fb1", "#2a9d8f", "#8e6bbf", "#88b04b", "#56b4e9", "#b8688f", "#7a7a3a", "#a3c9c7"],
 };
 const DARK = {

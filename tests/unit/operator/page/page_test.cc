@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "base/version.h"
 #include "tests/unit/operator/page/sights.h"
 #include "tests/unit/operator/stage.h"
 
@@ -54,7 +55,7 @@ TEST_F(PageTest, ServesItsFilesWithTheirTypesAndNothingElse) {
   EXPECT_EQ(Get("/page.css").content_type, "text/css; charset=utf-8");
   EXPECT_EQ(Get("/icon.svg").content_type, "image/svg+xml");
   for (const char* path :
-       {"/../main.cc", "/static/app.mjs", "//", "/etc/passwd", "/app.mjs/", "/%2e%2e", "/metrics"})
+       {"", "/../main.cc", "/static/app.mjs", "//", "/etc/passwd", "/app.mjs/", "/%2e%2e", "/metrics"})
     EXPECT_EQ(Get(path).status, 404) << path;
 }
 
@@ -109,6 +110,12 @@ TEST_F(PageTest, WaitsForTheFirstViewAndSaysWhereToLookIfItDoesNotCome) {
   const kube::ServedAnswer answer = none.get();
   EXPECT_EQ(answer.status, 503);
   EXPECT_THAT(answer.body, HasSubstr("kubectl logs"));
+}
+
+TEST_F(PageTest, SaysOfWhichVersionTheViewIs) {
+  page.Publish(sight.Shown());
+  for (const char* query : {"", "since=abc-1"})
+    EXPECT_EQ(HeaderOf(Get("/fabric/view.json", query), "Heddle-Version"), base::kVersion) << query;
 }
 
 TEST_F(PageTest, TellsNewsAsSoonAsThereAreAnyAndSaysSoIfThereAreNone) {
