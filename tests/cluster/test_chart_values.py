@@ -183,6 +183,19 @@ class MatrixTest(ChartTextTestCase):
             self.assertIs(spec["securityContext"]["runAsNonRoot"], True, name)
             self.assertNotIn("hostNetwork", spec, name)
 
+    def test_a_chart_whose_version_says_what_it_was_built_of_has_labels_that_are_taken(self):
+        """Flux adds the digest of what it pulled, and pipelines the commit, behind a + that the API server refuses."""
+        for build, wanted in (("cbe3e8d0c3ef", "heddle-0.1.0_cbe3e8d0c3ef"), ("a" * 49 + "-b", "heddle-0.1.0_" + "a" * 49)):
+            chart = Path(self.enterContext(tempfile.TemporaryDirectory())) / "heddle"
+            shutil.copytree(CHART, chart)
+            about = chart / "Chart.yaml"
+            about.write_text(re.sub(r"(?m)^version: .*", rf"\g<0>+{build}", about.read_text()))
+            objects = [one for one in self.objects(EVERYTHING, chart=chart) if one["kind"] != "CustomResourceDefinition"]
+            for one in objects:
+                for label in one["metadata"]["labels"].values():
+                    self.assertRegex(label, r"^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$")
+            self.assertEqual({one["metadata"]["labels"].get("helm.sh/chart", wanted) for one in objects}, {wanted})
+
     def test_lint_is_clean_with_everything_on_and_off(self):
         for values in (EVERYTHING, NOTHING):
             said = self.helm("lint", "--strict", CHART, values=values).stdout

@@ -1,8 +1,9 @@
+{{- /* A version may have a + with what it was built of (Flux adds the digest of what it pulled), which no label takes. */ -}}
 {{- define "heddle.labels" -}}
 app.kubernetes.io/name: heddle
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimAll "-_." }}
 {{- end }}
 
 {{- /* What selects one component's pods; never changes between versions. */ -}}
