@@ -341,6 +341,12 @@ class SwitchesTest(ChartTextTestCase):
         self.assertEqual(of({"control": "ours"}), ({"ours", "system-node-critical"}, [["system-node-critical"]]))
         self.assertEqual(of({"control": "", "agents": "ours"}), ({None, "ours"}, []))
         self.assertEqual(of({"quota": False})[1], [])
+        # Nor do pods that the operator makes lack it, whose class is one of the system's whatever the values say.
+        made = re.search(r'"priorityClassName", "([^"]+)"', (REPOSITORY / "operator" / "other_plugins.cc").read_text())[1]
+        for plugin in ("rdmaShared", "sriov"):
+            ours = {"priorityClasses": {"control": "", "agents": "ours"}, "otherPlugins": {plugin: {"image": "a/b:1"}}}
+            quota = named(self.objects(ours), "ResourceQuota", "heddle-critical-pods")["spec"]
+            self.assertEqual(quota["scopeSelector"]["matchExpressions"][0]["values"], [made])
 
     def test_network_policies_let_scrapers_in_and_the_api_server_and_dns_be_asked(self):
         self.assertEqual(names(self.objects(), "NetworkPolicy"), set())
