@@ -48,6 +48,7 @@ OTHERS = {
     "networkPolicy.metricsFrom": Other([{"podSelector": ODD}], "odd: label", POLICIES),
     "networkPolicy.apiServer.ports": Other([8443], "port: 8443", POLICIES),
     "networkPolicy.apiServer.cidrs": Other(["10.1.2.3/32"], "10.1.2.3/32", POLICIES),
+    "networkPolicy.dnsPorts": Other([8053], "{protocol: UDP, port: 8053}", POLICIES),
     "monitoring.podMonitors.interval": Other("97s", "interval: 97s", MONITORS),
     "monitoring.podMonitors.labels": Other(ODD, "odd: label", MONITORS),
     "monitoring.rules.labels": Other(ODD, "odd: label", RULES),

@@ -29,6 +29,8 @@ EVERYTHING = {
 NOTHING = {
     "components": {"run": False}, "crds": {"install": False}, "apiPriority": {"enabled": False},
     "extender": {"preemption": {"enabled": False}}}
+# Of the Service, and of OpenShift's pods behind it: a plugin that looks at those cuts off who may reach 53 alone.
+DNS = {(protocol, port) for protocol in ("UDP", "TCP") for port in (53, 5353)}
 # A value that says nothing as long as another is off.
 ONLY_WITH = {
     "computeDomains.byDefault": {"computeDomains": {"enabled": True}},
@@ -366,10 +368,11 @@ class SwitchesTest(ChartTextTestCase):
             self.assertEqual([port["port"] for rule in switches for port in rule["ports"]],
                              DEFAULTS["operator"]["switches"]["ports"] if component == "operator" else [])
             self.assertEqual(([port["port"] for port in api["ports"]], api.get("to")), ([443, 6443], None))
-            self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, {("UDP", 53), ("TCP", 53)})
+            self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, DNS)
         closed = self.objects({"networkPolicy": {"enabled": True, "metricsFrom": [], "apiServer": {
-            "ports": [8443], "cidrs": ["10.0.0.0/8", "fd00::/8"]}}})
+            "ports": [8443], "cidrs": ["10.0.0.0/8", "fd00::/8"]}, "dnsPorts": [8053]}})
         policy = named(closed, "NetworkPolicy", "heddle-operator")["spec"]
+        self.assertEqual([port["port"] for port in policy["egress"][-1]["ports"]], [8053, 8053])
         self.assertNotIn("ingress", policy)
         self.assertEqual(policy["egress"][0], {"ports": [{"protocol": "TCP", "port": 8443}], "to": [
             {"ipBlock": {"cidr": "10.0.0.0/8"}}, {"ipBlock": {"cidr": "fd00::/8"}}]})
@@ -394,7 +397,7 @@ class SwitchesTest(ChartTextTestCase):
             "containers"][0]["image"])
         policy = named(objects, "NetworkPolicy", "heddle-cli")["spec"]
         self.assertNotIn("ingress", policy)
-        self.assertEqual([port["port"] for rule in policy["egress"] for port in rule["ports"]], [443, 6443, 53, 53])
+        self.assertEqual([port["port"] for rule in policy["egress"] for port in rule["ports"]], [443, 6443, 53, 53, 5353, 5353])
 
     def test_the_command_in_the_cluster_may_read_what_it_asks_for(self):
         """Every kind that cli/ lists or gets, but what `release` changes, is in its role."""
@@ -471,7 +474,7 @@ class HooksTest(ChartTextTestCase):
                 api, dns = policy["spec"]["egress"]
                 self.assertEqual(([port["port"] for port in api["ports"]], api["to"]),
                                  ([443, 6443], [{"ipBlock": {"cidr": "10.0.0.1/32"}}]))
-                self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, {("UDP", 53), ("TCP", 53)})
+                self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, DNS)
         for values in ({"uninstall": {"release": False}, "helmTest": {"enabled": False}}, {"components": {"run": False}}):
             hooks = self.objects({**values, "networkPolicy": {"enabled": True}})
             self.assertFalse(names(hooks, "NetworkPolicy") & {"heddle-uninstall", "heddle-test"})

@@ -134,7 +134,15 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
   - ipBlock: {cidr: {{ . | quote }}}
   {{- end }}
   {{- end }}
+{{ include "heddle.egressToDns" . }}
+{{- end }}
+
+{{- /* DNS, wherever it is answered: CoreDNS's pods, or a cache on the node. Some plugins look at the port of the Service, others
+       at that of the pods behind it. */ -}}
+{{- define "heddle.egressToDns" -}}
 - ports:
-  - {protocol: UDP, port: 53}
-  - {protocol: TCP, port: 53}
+  {{- range .Values.networkPolicy.dnsPorts }}
+  - {protocol: UDP, port: {{ int . }}}
+  - {protocol: TCP, port: {{ int . }}}
+  {{- end }}
 {{- end }}
