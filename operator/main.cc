@@ -61,6 +61,8 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--kubelet-root", daemon.plugins.kubelet_root,
                  "--root-dir of the kubelets, by which these two are mounted what they need")
       ->capture_default_str();
+  app.add_option("--image-pull-secret", daemon.plugins.pull_secrets,
+                 "Secret of that namespace with a login for the registry of these two; repeat for several");
   app.add_option("--listen", flags.listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
   app.add_option("--page", flags.page,
                  "ADDRESS:PORT, on loopback, of a page that shows the fabric and its gangs (default: none)");

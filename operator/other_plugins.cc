@@ -159,7 +159,7 @@ Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns) {
 }
 
 Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image,
-                 std::string_view kubelet_root) {
+                 std::string_view kubelet_root, const std::vector<std::string>& pull_secrets) {
   const PluginFacts facts = FactsOf(plugin_class.plugin);
   const Json labels{{kPluginPodLabel, ObjectName(plugin_class)}};
   Json volumes = Json::array({HostFolder("device-plugins", kDevicePlugins)});
@@ -184,13 +184,17 @@ Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::stri
       {"securityContext", {{"privileged", true}}},
       {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "40Mi"}}}, {"limits", {{"memory", "200Mi"}}}}},
       {"volumeMounts", mounts}};
-  const Json pod{{"hostNetwork", true},
-                 {"automountServiceAccountToken", false},
-                 {"priorityClassName", "system-node-critical"},
-                 {"nodeSelector", {{crds::keys::kLabelRdmaClass, plugin_class.hash}}},
-                 {"tolerations", {{{"operator", "Exists"}}}},
-                 {"containers", {container}},
-                 {"volumes", volumes}};
+  Json pod{{"hostNetwork", true},
+           {"automountServiceAccountToken", false},
+           {"priorityClassName", "system-node-critical"},
+           {"nodeSelector", {{crds::keys::kLabelRdmaClass, plugin_class.hash}}},
+           {"tolerations", {{{"operator", "Exists"}}}},
+           {"containers", {container}},
+           {"volumes", volumes}};
+  for (const std::string& secret : pull_secrets) {
+    const Json reference{{"name", secret}};
+    pod["imagePullSecrets"].push_back(reference);
+  }
   return {{"apiVersion", "apps/v1"},
           {"kind", "DaemonSet"},
           {"metadata", MetaOf(plugin_class, ns)},

@@ -36,8 +36,9 @@ crds::Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns);
 // The kubelet's --root-dir where nobody gave another (cmd/kubelet/app/options/options.go).
 inline constexpr std::string_view kKubeletRoot = "/var/lib/kubelet";
 // Privileged, as both plugins are: they open devices of the host and the kubelet's folder. `kubelet_root`: the
-// kubelet's --root-dir.
+// kubelet's --root-dir. `pull_secrets`: names of Secrets in `ns` with credentials for the image's registry.
 crds::Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image,
-                       std::string_view kubelet_root = kKubeletRoot);
+                       std::string_view kubelet_root = kKubeletRoot,
+                       const std::vector<std::string>& pull_secrets = {});
 
 }  // namespace heddle::operators

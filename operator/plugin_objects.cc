@@ -125,7 +125,8 @@ base::Result<Outcome> PluginObjects::Reconcile(const std::vector<PluginClass>& c
     const auto image = plugins_.images.find(one.plugin);
     if (image == plugins_.images.end()) continue;
     maps[ObjectName(one)] = WithMark(ConfigMapOf(one, plugins_.ns));
-    sets[ObjectName(one)] = WithMark(DaemonSetOf(one, plugins_.ns, image->second, plugins_.kubelet_root));
+    sets[ObjectName(one)] =
+        WithMark(DaemonSetOf(one, plugins_.ns, image->second, plugins_.kubelet_root, plugins_.pull_secrets));
   }
   Outcome total;
   Seen seen;

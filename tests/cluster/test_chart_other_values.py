@@ -140,6 +140,15 @@ class OtherValuesTest(ChartTextTestCase):
                 command = pod_of(named(self.objects(values), "Deployment", "heddle-operator"))["spec"]["containers"][0]["command"]
                 self.assertEqual([word for word in command if word.startswith("--kubelet-root")], heard)
 
+    def test_the_operator_hears_of_the_registry_s_login_where_it_runs_other_plugins(self):
+        """Without, their images could not be pulled out of a registry that all pods of the chart log in to."""
+        login, image = {"image": {"pullSecrets": ["a", "b"]}}, {"otherPlugins": {"rdmaShared": {"image": "reg.example/b:1"}}}
+        self.assertIn('add_option("--image-pull-secret", daemon.plugins.pull_secrets', (REPOSITORY / "operator" / "main.cc").read_text())
+        for values, heard in ((merged(login, image), ["--image-pull-secret=a", "--image-pull-secret=b"]), (login, []), (image, [])):
+            with self.subTest(values=values):
+                command = pod_of(named(self.objects(values), "Deployment", "heddle-operator"))["spec"]["containers"][0]["command"]
+                self.assertEqual([word for word in command if word.startswith("--image-pull-secret")], heard)
+
     def test_the_operator_counts_as_gpus_what_admission_does(self):
         """It asks only with --nodes=gpu, and would then leave nodes with other GPUs than NVIDIA's without an agent."""
         self.assertIn('add_option("--gpu-resource", daemon.selection.gpu_resources', (REPOSITORY / "operator" / "main.cc").read_text())

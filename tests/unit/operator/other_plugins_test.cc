@@ -108,6 +108,16 @@ TEST(OtherPlugins, TheDaemonSetMountsWhatThePluginReads) {
             "/etc/pcidp");
 }
 
+TEST(OtherPlugins, TheirImagesArePulledWithTheLoginsThatAreNamed) {
+  PluginClass one;
+  one.hash = "0123abcd";
+  const Json with = DaemonSetOf(one, "heddle-system", "x", kKubeletRoot, {"login", "mirror"});
+  EXPECT_EQ(with["spec"]["template"]["spec"]["imagePullSecrets"],
+            Json::parse(R"([{"name": "login"}, {"name": "mirror"}])"));
+  const Json without = DaemonSetOf(one, "heddle-system", "x");
+  EXPECT_FALSE(without["spec"]["template"]["spec"].contains("imagePullSecrets"));
+}
+
 TEST(OtherPlugins, UnderAnotherRootOfTheKubeletThePluginsRegisterWhereItListensAllTheSame) {
   PluginClass one;
   one.hash = "0123abcd";
