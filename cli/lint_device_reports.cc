@@ -19,6 +19,7 @@ const DeviceWish* WishOf(const std::vector<DeviceWish>& wishes, const std::strin
 bool SayTheSame(const DeviceWish& one, const DeviceWish& other) {
   DeviceWish same = one;
   same.generation = other.generation;
+  same.policy_uid = other.policy_uid;
   same.not_understood = other.not_understood;
   return same == other;
 }
@@ -39,7 +40,8 @@ Speaks ReportsOfNode::OfWhat(const crds::DeviceReport& report) {
     return Speaks::kOfAnother;
   const bool refused = !told->reason.empty();
   // As the operator counts (operator/device_rollout.cc, LookAt): without a number it is of policies in conflict.
-  if (!refused && report.generation != told->generation) return Speaks::kOfEarlier;
+  const bool answers = report.generation == told->generation && report.policy_uid == told->policy_uid;
+  if (!refused && !answers) return Speaks::kOfEarlier;
   const auto last = versions_.lasts.find(policy);
   // What is refused the operator says, and by policies that no file may have.
   if (last == versions_.lasts.end() || (refused && !changed)) return Speaks::kOfThis;

@@ -80,7 +80,8 @@ void AddReport(const crds::NodeTopology& node, const crds::LosslessReport& repor
   if (report.state == crds::LosslessState::kUnknown && !report.have) return;
   const std::string& port = report.ports.front();
   LintReport said{report.policy,       report.generation, fmt::format("{} {}", node.name, port),
-                  report.ports.size(), std::nullopt,      {}};
+                  report.ports.size(), std::nullopt,      {},
+                  report.policy_uid};
   for (const crds::LosslessWish& wish : node.spec.lossless) {
     if (std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end()) said.told = wish;
   }

@@ -69,7 +69,8 @@ Speaks ReportLint::OfWhat(const LintReport& report) const {
   const bool names =
       std::find(told.policies.begin(), told.policies.end(), report.policy) != told.policies.end();
   if (!names) return Speaks::kOfAnother;
-  if (GenerationsDiffer(report.generation, told.generation)) return Speaks::kOfEarlier;
+  if (GenerationsDiffer(report.generation, told.generation) || report.policy_uid != told.policy_uid)
+    return Speaks::kOfEarlier;
   // Of a port that is told no settings the operator says why, and rules of their own speak of that.
   if (here == policies_.end() || !told.settings) return Speaks::kOfThis;
   // Not by its number: a file that was saved from the cluster and then edited has that of the version before.

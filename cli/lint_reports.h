@@ -50,6 +50,7 @@ struct LintReport {
   std::size_t ports = 0;
   std::optional<crds::LosslessWish> told;   // the first port; nothing = no policy selects it, or none did yet
   std::vector<lossless::Finding> findings;  // drift, and what could not be set
+  std::string policy_uid;                   // of the policy, that this speaks of; empty = not said
 };
 
 // Passes on what agents report of the policies that are looked at, and of policies that no file has, of what their

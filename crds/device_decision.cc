@@ -34,6 +34,7 @@ DeviceWish WishOf(const RdmaDevicePolicy& policy, std::string resource, int slot
   wish.resource = std::move(resource);
   wish.policies = {policy.name};
   wish.generation = policy.generation;
+  wish.policy_uid = policy.uid;
   wish.mode = policy.spec.mode;
   wish.plugin = policy.spec.plugin;
   wish.slots = slots;
@@ -218,6 +219,7 @@ void DeviceDecision::Take(DeviceWish wish) {
   constexpr std::size_t kMaxPolicies = 8;
   if (both.policies.size() < kMaxPolicies) both.policies.push_back(wish.policies.front());
   both.generation = 0;
+  both.policy_uid.clear();
   both.slots = 1;
   both.reason.clear();
   conflicts_.insert(both.resource);
@@ -286,14 +288,19 @@ void DeviceDecision::RefuseSecondPlugin() {
   }
 }
 
-// What changes nothing here is the old generation's: no write, and what the agent reported still holds.
+// What changes nothing here is the old generation's, and the old policy's where one was deleted and made anew: no
+// write, and what the agent reported still holds. So is what an operator told that said no UID.
 void DeviceDecision::KeepNumbers() {
   for (const DeviceWish& told : told_) {
     const auto wish = wishes_.find(told.resource);
     if (wish == wishes_.end()) continue;
     DeviceWish same = told;
     same.generation = wish->second.generation;
-    if (same == wish->second) wish->second.generation = told.generation;
+    same.policy_uid = wish->second.policy_uid;
+    if (same == wish->second) {
+      wish->second.generation = told.generation;
+      wish->second.policy_uid = told.policy_uid;
+    }
   }
 }
 

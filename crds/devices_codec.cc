@@ -86,6 +86,7 @@ Json WriteDeviceWish(const DeviceWish& wish) {
             {"mode", DeviceModeName(wish.mode)},
             {"plugin", DevicePluginName(wish.plugin)}};
   PutPositive(json, "generation", wish.generation);
+  PutText(json, "policyUid", wish.policy_uid, kMaxUid);
   PutList(json, "ports", TextList(wish.ports, kMaxPorts, kMaxPortName));
   if (wish.slots != 1) json["slots"] = wish.slots;
   PutText(json, "reason", wish.reason, kMaxKeptReason);
@@ -99,12 +100,13 @@ DeviceWish ReadDeviceWishHead(const Field& field) {
   wish.policies = policies.Required().Names(8, 253);
   if (wish.policies.empty()) policies.Refuse("names no policy");
   wish.generation = field("generation").Int64(0, kMaxInt64);
+  wish.policy_uid = field("policyUid").Text(kMaxUid);
   return wish;
 }
 
 std::span<const std::string_view> DeviceWishKeys() {
-  static constexpr std::array<std::string_view, 8> kKeys{"resource", "policies", "generation", "mode",
-                                                         "plugin",   "ports",    "slots",      "reason"};
+  static constexpr std::array<std::string_view, 9> kKeys{
+      "resource", "policies", "generation", "policyUid", "mode", "plugin", "ports", "slots", "reason"};
   return kKeys;
 }
 
@@ -126,6 +128,7 @@ Json WriteDeviceReport(const DeviceReport& report) {
             {"policy", Clean(report.policy, 253)},
             {"state", DeviceStateName(report.state)}};
   PutPositive(json, "generation", report.generation);
+  PutText(json, "policyUid", report.policy_uid, kMaxUid);
   PutText(json, "reason", report.reason, kMaxKeptReason);
   PutPositive(json, "healthy", report.healthy);
   PutPositive(json, "total", report.total);
@@ -137,6 +140,7 @@ DeviceReport ReadDeviceReport(const Field& field) {
   report.resource = ReadResourceName(field("resource"), false);
   report.policy = field("policy").Required().Text(253);
   report.generation = field("generation").Int64(0, kMaxInt64);
+  report.policy_uid = field("policyUid").Text(kMaxUid);
   report.state = field("state").Required().Word(ParseState, "Offered, Pending, Refused, Elsewhere",
                                                 DeviceState::kPending);
   report.reason = field("reason").Text(kMaxKeptReason);

@@ -15,7 +15,7 @@ std::string ReadResourceName(const Field& field, bool mark);
 
 Json WriteDeviceWish(const DeviceWish& wish);
 DeviceWish ReadDeviceWish(const Field& field);
-DeviceWish ReadDeviceWishHead(const Field& field);  // resource, policies and generation only
+DeviceWish ReadDeviceWishHead(const Field& field);  // resource, policies, generation and UID only
 std::span<const std::string_view> DeviceWishKeys();
 Json WriteDeviceReport(const DeviceReport& report);
 DeviceReport ReadDeviceReport(const Field& field);

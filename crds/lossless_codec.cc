@@ -274,6 +274,7 @@ Json WriteWish(const LosslessWish& wish) {
             {"mode", LosslessModeName(wish.mode)},
             {"onDrift", OnDriftName(wish.on_drift)}};
   PutPositive(json, "generation", wish.generation);
+  PutText(json, "policyUid", wish.policy_uid, kMaxUid);
   if (wish.settings) json["settings"] = WriteSettings(*wish.settings);
   PutText(json, "reason", wish.reason, kMaxKeptReason);
   if (wish.refused) json["verdict"] = "Refused";
@@ -298,12 +299,14 @@ LosslessWish ReadWishHead(const Field& field) {
   wish.policies = policies.Required().Names(8, 253);
   if (wish.policies.empty()) policies.Refuse("names no policy");
   wish.generation = field("generation").Int64(0, kMaxInt64);
+  wish.policy_uid = field("policyUid").Text(kMaxUid);
   return wish;
 }
 
 LosslessWish ReadWish(const Field& field) {
-  static constexpr std::array<std::string_view, 9> kKeys{
-      "ports", "policies", "generation", "mode", "onDrift", "settings", "reason", "verdict", "infiniBand"};
+  static constexpr std::array<std::string_view, 10> kKeys{"ports",   "policies",  "generation", "policyUid",
+                                                          "mode",    "onDrift",   "settings",   "reason",
+                                                          "verdict", "infiniBand"};
   static constexpr std::array<std::string_view, 2> kInfiniBandKeys{"serviceLevel", "adaptiveRouting"};
   LosslessWish wish = ReadWishHead(field);
   NoteUnknown(field, kKeys, wish.not_understood);
@@ -328,6 +331,7 @@ Json WriteReport(const LosslessReport& report) {
             {"policy", Clean(report.policy, 253)},
             {"state", LosslessStateName(report.state)}};
   PutPositive(json, "generation", report.generation);
+  PutText(json, "policyUid", report.policy_uid, kMaxUid);
   PutText(json, "reason", report.reason, kMaxKeptReason);
   if (report.have) json["have"] = WriteSettings(*report.have);
   if (report.fec) json["fec"] = lossless::FecName(*report.fec);
@@ -350,6 +354,7 @@ LosslessReport ReadReport(const Field& field) {
   report.ports = ReadPorts(field("ports"));
   report.policy = field("policy").Required().Text(253);
   report.generation = field("generation").Int64(0, kMaxInt64);
+  report.policy_uid = field("policyUid").Text(kMaxUid);
   report.state = field("state").Required().Word(ParseState, kStateWords, LosslessState::kUnknown);
   report.reason = field("reason").Text(kMaxKeptReason);
   if (const Field have = field("have"); have.present()) report.have = ReadSettings(have);

@@ -31,10 +31,11 @@ OnDrift ReadOnDrift(const Field& field);
 void NoteUnknown(const Field& field, std::span<const std::string_view> known,
                  std::vector<std::string>& unknown);
 inline constexpr std::size_t kMaxUnknown = 16;
+inline constexpr std::size_t kMaxUid = 64;  // of a policy; the server's have 36 letters
 
 Json WriteWish(const LosslessWish& wish);
 LosslessWish ReadWish(const Field& field);
-LosslessWish ReadWishHead(const Field& field);  // ports, policies and generation only
+LosslessWish ReadWishHead(const Field& field);  // ports, policies, generation and UID only
 Json WriteReport(const LosslessReport& report);
 LosslessReport ReadReport(const Field& field);
 

@@ -25,6 +25,7 @@ struct DeviceWish {
   std::string resource;               // "heddle.dev/rail0"
   std::vector<std::string> policies;  // one; several = they conflict, and none of them applies
   std::int64_t generation = 0;        // of the policy
+  std::string policy_uid;             // whose generation that is; empty = an operator told it that said none
   DeviceMode mode = DeviceMode::kWholeNode;
   DevicePlugin plugin = DevicePlugin::kHeddle;
   std::vector<std::string> ports;  // "mlx5_0:1", sorted
@@ -51,6 +52,7 @@ struct DeviceReport {
   std::string reason;  // a sentence; while offered, what is wrong with a device that is not healthy
   int healthy = 0;     // devices (slots are not counted); of another plugin all that the kubelet lists
   int total = 0;
+  std::string policy_uid = {};  // of the wish that this answers
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
 };
 

@@ -25,6 +25,7 @@ struct LosslessWish {
   std::vector<std::string> ports;     // sorted
   std::vector<std::string> policies;  // one; several = they conflict, and none of them applies
   std::int64_t generation = 0;        // of the policy
+  std::string policy_uid;             // whose generation that is; empty = an operator told it that said none
   LosslessMode mode = LosslessMode::kObserve;
   OnDrift on_drift = OnDrift::kReport;
   std::optional<lossless::PortSettings> settings;  // those of hosts
@@ -59,6 +60,7 @@ struct LosslessReport {
   std::vector<std::string> ports;  // sorted
   std::string policy;
   std::int64_t generation = 0;  // of the policy, that this speaks of
+  std::string policy_uid;       // of the wish that this answers
   LosslessState state = LosslessState::kUnknown;
   std::string reason;  // a sentence; while compliant, what is to be known all the same, or empty
   std::optional<lossless::PortSettings> have;

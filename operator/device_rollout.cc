@@ -50,7 +50,7 @@ Looked LookAt(const DeviceWish& wish, bool conflicts, const std::vector<crds::De
   const auto report = std::find_if(reports.begin(), reports.end(),
                                    [&](const auto& one) { return one.resource == wish.resource; });
   if (report == reports.end() || report->policy != wish.policies.front() ||
-      report->generation != wish.generation)
+      report->generation != wish.generation || report->policy_uid != wish.policy_uid)
     return {Standing::kWaiting, "its agent has not reported it yet", 0, 0};
   if (wish.plugin != crds::DevicePlugin::kHeddle) return LookAtOther(*report);
   Looked looked;

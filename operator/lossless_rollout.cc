@@ -113,7 +113,8 @@ class Decision {
     const LosslessReport* report = EntryOf(nodes_[node].reports, port);
     if (told == nullptr || report == nullptr || !soundness_.at(policy.name).resolved) return false;
     const LosslessWish wanted = WishOf(policy, port, FactsOf(node, port), told);
-    if (wanted.generation != told->generation || !Answers(*report, policy, told->generation)) return false;
+    if (wanted.generation != told->generation || wanted.policy_uid != told->policy_uid) return false;
+    if (!Answers(*report, policy, *told)) return false;
     if (wanted.refused) return true;
     return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
   }
@@ -125,8 +126,9 @@ class Decision {
     });
   }
 
-  static bool Answers(const LosslessReport& report, const LosslessPolicy& policy, std::int64_t generation) {
-    return report.policy == policy.name && report.generation == generation;
+  static bool Answers(const LosslessReport& report, const LosslessPolicy& policy, const LosslessWish& told) {
+    return report.policy == policy.name && report.generation == told.generation &&
+           report.policy_uid == told.policy_uid;
   }
 
   static lossless::PortFacts FactsOf(const topology::Nic& nic) {
@@ -238,15 +240,17 @@ class Decision {
     return admitted;
   }
 
-  // A new generation that tells a port nothing new keeps the number of the old one: nothing is written, and
-  // what its agent reported still holds. Other settings never have the number of those that stand there: a policy that
-  // was deleted and made anew counts from 1 again, and what is reported of the old one would be taken for an answer.
+  // A new generation that tells a port nothing new keeps the number of the old one, and its UID: nothing is written,
+  // and what its agent reported still holds. A policy that was deleted and made anew counts from 1 again, and by its
+  // UID what is reported of the old one is no answer. Nor is it where an operator told that one that said no UID:
+  // other settings never have the number of those that stand there.
   LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port, const lossless::PortFacts& facts,
                       const LosslessWish* told) const {
     LosslessWish wish;
     wish.ports = {port};
     wish.policies = {policy.name};
     wish.generation = policy.generation;
+    wish.policy_uid = policy.uid;
     wish.mode = policy.spec.mode;
     wish.on_drift = policy.spec.on_drift;
     lossless::Rendering rendering = lossless::Render(*soundness_.at(policy.name).resolved, facts);
@@ -258,8 +262,10 @@ class Decision {
     LosslessWish same = *told;
     same.ports = wish.ports;
     same.generation = wish.generation;
+    same.policy_uid = wish.policy_uid;
     if (same == wish) {
       wish.generation = told->generation;
+      wish.policy_uid = told->policy_uid;
     } else if (told->policies == wish.policies && told->settings && wish.settings &&
                *told->settings != *wish.settings) {
       wish.generation = std::max(wish.generation, told->generation + 1);
@@ -430,7 +436,7 @@ class Decision {
           continue;
         }
         const bool current =
-            report != nullptr && told != nullptr && in_force && Answers(*report, policy, told->generation);
+            report != nullptr && told != nullptr && in_force && Answers(*report, policy, *told);
         const LosslessState state = current ? report->state : LosslessState::kUnknown;
         if (in_force && state != LosslessState::kCompliant && state != LosslessState::kNotApplicable)
           well = false;

@@ -199,7 +199,8 @@ std::string WhyUnproved(const std::string& port, const crds::LosslessWish& wish,
   if (!facts.reports) return "has not been read yet";
   for (const crds::LosslessReport& one : *facts.reports) {
     if (std::find(one.ports.begin(), one.ports.end(), port) == one.ports.end()) continue;
-    if (one.policy != policy || one.generation != wish.generation) continue;
+    if (one.policy != policy || one.generation != wish.generation || one.policy_uid != wish.policy_uid)
+      continue;
     if (one.state == crds::LosslessState::kUnknown) return "cannot be read";
     for (const crds::PortDrift& drift : one.drift) {
       if (IsOfMarking(drift.drift.setting))

@@ -291,7 +291,8 @@ const crds::DeviceReport* NodeDevices::Before(const nodeagent::Offer& offer) con
   const auto report = before_.find(offer.resource);
   // What ran before a reboot need not run after it.
   const bool holds = report != before_.end() && report->second.policy == offer.policy &&
-                     report->second.generation == offer.generation && seen_ && !before_boot_.empty() &&
+                     report->second.generation == offer.generation &&
+                     report->second.policy_uid == offer.policy_uid && seen_ && !before_boot_.empty() &&
                      seen_->boot_id == before_boot_;
   return holds ? &report->second : nullptr;
 }

@@ -237,6 +237,7 @@ Offer OfferOf(const DeviceWish& wish, const std::set<std::string>& own, const No
   offer.resource = wish.resource;
   offer.slots = std::clamp(wish.slots, 1, kMaxSlots);
   offer.generation = wish.generation;
+  offer.policy_uid = wish.policy_uid;
   offer.mode = wish.mode;
   if (!wish.policies.empty()) offer.policy = wish.policies.front();
   if (!wish.reason.empty()) {
@@ -337,6 +338,7 @@ crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_v
   report.resource = offer.resource;
   report.policy = offer.policy;
   report.generation = offer.generation;
+  report.policy_uid = offer.policy_uid;
   report.state = offer.offered() ? state : offer.state;
   report.reason = offer.offered() ? std::string(reason) : offer.reason;
   report.total = int(offer.devices.size());

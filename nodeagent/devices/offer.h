@@ -49,6 +49,7 @@ struct Offer {
   // Of the wish; none for heddle.dev/fabric, which is nobody's policy.
   std::string policy;
   std::int64_t generation = 0;
+  std::string policy_uid;
   crds::DeviceMode mode = crds::DeviceMode::kWholeNode;
   crds::DeviceState state =
       crds::DeviceState::kPending;  // kRefused, kElsewhere: it is not offered, see reason

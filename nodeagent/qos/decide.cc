@@ -19,7 +19,7 @@ using lossless::Setting;
 
 bool Answers(const LosslessReport* before, const LosslessWish& wish) {
   return before != nullptr && !wish.policies.empty() && before->policy == wish.policies.front() &&
-         before->generation == wish.generation;
+         before->generation == wish.generation && before->policy_uid == wish.policy_uid;
 }
 
 // What is reported of a port that nothing is asked of.
@@ -74,6 +74,7 @@ class Judging {
     out_.report.ports = {facts_.port.name};
     out_.report.policy = wish_.policies.empty() ? std::string() : wish_.policies.front();
     out_.report.generation = wish_.generation;
+    out_.report.policy_uid = wish_.policy_uid;
     return std::move(out_);
   }
 

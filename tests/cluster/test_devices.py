@@ -57,7 +57,7 @@ class DevicesTest(BedTestCase):
     def report(self, node, state, devices):
         """As its agent would; `devices`: so many the kubelet has of each resource."""
         entries = [{"resource": wish["resource"], "policy": wish["policies"][0], "generation": wish["generation"],
-                    "state": state, "reason": "as the test says", "healthy": devices, "total": devices}
+                    "policyUid": wish["policyUid"], "state": state, "reason": "as the test says", "healthy": devices, "total": devices}
                    for wish in self.wishes(node)]
         self.rest.patch(path("nodetopologies", name=node, sub="status"), {"status": {"devices": entries}})
 

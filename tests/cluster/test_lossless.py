@@ -45,7 +45,7 @@ class LosslessTest(BedTestCase):
     def report(self, node, state):
         wish = self.wishes(node)[0]
         entry = {"ports": wish["ports"], "policy": wish["policies"][0], "generation": wish["generation"],
-                 "state": state, "reason": "as the test says"}
+                 "policyUid": wish["policyUid"], "state": state, "reason": "as the test says"}
         self.rest.patch(path("nodetopologies", name=node, sub="status"), {"status": {"lossless": [entry]}})
 
     def test_each_node_is_told_and_nothing_is_written_twice(self):

@@ -32,6 +32,7 @@ std::vector<DeviceWish> FullDeviceWishes() {
   rail.resource = "heddle.dev/rail0";
   rail.policies = {"dgx"};
   rail.generation = 2;
+  rail.policy_uid = "5a7d2f0a-1111-2222-3333-444455556666";
   rail.mode = DeviceMode::kNics;
   rail.plugin = DevicePlugin::kRdmaShared;
   rail.ports = {"mlx5_0:1", "mlx5_1:1"};
@@ -45,7 +46,8 @@ std::vector<DeviceWish> FullDeviceWishes() {
 
 std::vector<DeviceReport> FullDeviceReports() {
   return {{"heddle.dev/fabric", "", 0, DeviceState::kOffered, "", 1, 1},
-          {"heddle.dev/rail0", "dgx", 2, DeviceState::kRefused, "port mlx5_1:1 is not there", 1, 2}};
+          {"heddle.dev/rail0", "dgx", 2, DeviceState::kRefused, "port mlx5_1:1 is not there", 1, 2,
+           "5a7d2f0a-1111-2222-3333-444455556666"}};
 }
 
 std::vector<DeviceWish> RandomDeviceWishes(Random& random) {
@@ -55,6 +57,7 @@ std::vector<DeviceWish> RandomDeviceWishes(Random& random) {
     wish.resource = resource;
     wish.policies = {"dgx"};
     wish.generation = Number(random, 0, 9);
+    if (Coin(random)) wish.policy_uid = "5a7d2f0a";
     wish.mode = DeviceMode(random.Below(3));
     wish.plugin = DevicePlugin(random.Below(3));
     wish.slots = Coin(random) ? 1 : Number(random, 1, kMaxSlots);
@@ -73,7 +76,7 @@ std::vector<DeviceReport> RandomDeviceReports(Random& random) {
   for (const std::string& resource : RandomResources(random)) {
     reports.push_back({resource, Coin(random) ? "" : "dgx", Number(random, 0, 9),
                        DeviceState(random.Below(4)), Coin(random) ? "" : "the kubelet is away",
-                       Number(random, 0, 1024), Number(random, 0, 1024)});
+                       Number(random, 0, 1024), Number(random, 0, 1024), Coin(random) ? "" : "5a7d2f0a"});
   }
   return reports;
 }

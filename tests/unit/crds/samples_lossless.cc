@@ -150,6 +150,7 @@ std::vector<LosslessWish> FullWishes() {
   wish.ports = {"mlx5_0:1", "mlx5_1:1"};
   wish.policies = {"roce"};
   wish.generation = 3;
+  wish.policy_uid = "2f0e6a3c-5b0d-4c58-9a43-0b3c8b5f6a11";
   wish.mode = LosslessMode::kApply;
   wish.on_drift = OnDrift::kRepair;
   wish.settings = FullSettings();
@@ -177,6 +178,7 @@ std::vector<LosslessReport> FullReports() {
   drifted.ports = {"mlx5_0:1"};
   drifted.policy = "roce";
   drifted.generation = 3;
+  drifted.policy_uid = "2f0e6a3c-5b0d-4c58-9a43-0b3c8b5f6a11";
   drifted.state = LosslessState::kDrifted;
   drifted.reason = "PFC was changed";
   drifted.have = FullSettings();
@@ -235,6 +237,7 @@ std::vector<LosslessWish> RandomWishes(Random& random) {
     wish.ports = RandomPorts(random);
     wish.policies = {"roce"};
     wish.generation = Number(random, 0, 9);
+    if (Coin(random)) wish.policy_uid = "2f0e6a3c";
     wish.mode = LosslessMode(random.Below(2));
     wish.on_drift = OnDrift(random.Below(2));
     if (Coin(random)) {
@@ -254,6 +257,7 @@ std::vector<LosslessReport> RandomReports(Random& random) {
     report.ports = RandomPorts(random);
     report.policy = "roce";
     report.generation = Number(random, 0, 9);
+    if (Coin(random)) report.policy_uid = "2f0e6a3c";
     report.state = LosslessState(random.Below(7));
     if (Coin(random)) report.reason = "waits for 3 queue pairs";
     if (Coin(random)) report.have = RandomSettings(random);

@@ -313,6 +313,7 @@ TEST_F(DeviceReconcilerTest, SaysWhereThePodsAreOfAPluginThatOffersNothing) {
     server.Edit(kNodeTopologies, {"", "a"}, [&](Json& node) {
       Json report{
           {"resource", "rdma/hca"}, {"policy", "shared"}, {"generation", 1}, {"reason", "as the test says"}};
+      report["policyUid"] = node["spec"]["devices"][0]["policyUid"];
       report["state"] = state;
       report["healthy"] = report["total"] = devices;
       node["status"]["devices"] = Json::array({report});

@@ -67,7 +67,8 @@ void Offer(DeviceNode& node, const DeviceRollout& rollout, DeviceState state = D
   for (const DeviceWish& wish : node.wishes) {
     const int devices = int(wish.ports.size());
     node.reports.push_back({wish.resource, wish.policies.front(), wish.generation, state,
-                            state == DeviceState::kOffered ? "" : "the kubelet is away", devices, devices});
+                            state == DeviceState::kOffered ? "" : "the kubelet is away", devices, devices,
+                            wish.policy_uid});
   }
 }
 
@@ -301,6 +302,22 @@ TEST(DeviceRollout, AGenerationThatChangesNothingKeepsTheNumber) {
   rollout = DecideDevices(policies, {node}, {}, kNow);
   EXPECT_EQ(WishOf(rollout, "a", "heddle.dev/rdma")->generation, 2);
   EXPECT_EQ(ReasonOf(rollout, "dgx"), "Waiting") << "the report speaks of the old one";
+}
+
+TEST(DeviceRollout, APolicyMadeAnewUnderItsNameIsNotAnsweredByWhatIsReportedOfTheOldOne) {
+  DeviceNode node = NodeNamed("a");
+  DevicePolicies policies{{PolicyNamed("dgx", {{"heddle.dev/rdma", {}, {}, 1}})}, {}};
+  policies.read[0].uid = "old";
+  Offer(node, DecideDevices(policies, {node}, {}, kNow));
+  policies.read[0].uid = "new";
+  EXPECT_EQ(DecideDevices(policies, {node}, {}, kNow).wishes.at("a"), node.wishes) << "it says the same";
+  policies.read[0].spec.resources[0].slots = 2;
+  auto rollout = DecideDevices(policies, {node}, {}, kNow);
+  EXPECT_EQ(WishOf(rollout, "a", "heddle.dev/rdma")->generation, 1);
+  EXPECT_EQ(WishOf(rollout, "a", "heddle.dev/rdma")->policy_uid, "new");
+  EXPECT_EQ(ReasonOf(rollout, "dgx"), "Waiting") << "the report speaks of the old one";
+  Offer(node, rollout);
+  EXPECT_EQ(ReasonOf(DecideDevices(policies, {node}, {}, kNow), "dgx"), "Offered");
 }
 
 TEST(DeviceRollout, ANodeThatHasNotPublishedKeepsWhatItWasTold) {

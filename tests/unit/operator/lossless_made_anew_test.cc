@@ -42,6 +42,7 @@ class LosslessMadeAnewTest : public testing::Test {
       report.ports = wish.ports;
       report.policy = wish.policies.front();
       report.generation = wish.generation;
+      report.policy_uid = wish.policy_uid;
       report.state = crds::LosslessState::kCompliant;
       node.reports.push_back(report);
     }
@@ -79,6 +80,30 @@ TEST_F(LosslessMadeAnewTest, GoesToTheCanariesFirstThoughItsGenerationIsThatOfTh
   EXPECT_EQ(crds::FindCondition(rollout.statuses.at("roce").conditions, crds::kReady)->reason, "Canary");
   ReportCompliant(nodes[0]);
   EXPECT_THAT(NodesWithMtu(Decide(), 8000), testing::ElementsAre("a", "b", "c"));
+}
+
+TEST_F(LosslessMadeAnewTest, WhatIsReportedOfTheOldOneLateIsNoAnswerWhereItsNodesSawItGone) {
+  policy.uid = "old";
+  RollOut();
+  const std::vector<crds::LosslessReport> late = nodes[0].reports;
+  for (LosslessNode& node : nodes) node.wishes.clear();
+  policy.uid = "new";
+  policy.spec.policy.mtu = 8000;
+  Tell(Decide());
+  nodes[0].reports = late;
+  EXPECT_EQ(nodes[0].wishes.at(0).generation, late.at(0).generation);
+  EXPECT_THAT(NodesWithMtu(Decide(), 8000), testing::ElementsAre("a"));
+  ReportCompliant(nodes[0]);
+  EXPECT_THAT(NodesWithMtu(Decide(), 8000), testing::ElementsAre("a", "b", "c"));
+}
+
+TEST_F(LosslessMadeAnewTest, NothingIsWrittenWhereItSaysTheSameUnderAnotherUid) {
+  policy.uid = "old";
+  RollOut();
+  policy.uid = "new";
+  const LosslessRollout same = Decide();
+  for (const LosslessNode& node : nodes) EXPECT_EQ(same.wishes.at(node.name), node.wishes);
+  EXPECT_EQ(same.statuses.at("roce").counts.compliant, 3) << "what was reported holds";
 }
 
 TEST_F(LosslessMadeAnewTest, KeepsTheNumberWhereItSaysTheSameAndTakesAHigherOneOfItsOwn) {

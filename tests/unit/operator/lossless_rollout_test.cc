@@ -52,6 +52,7 @@ void Report(LosslessNode& node, const LosslessRollout& rollout, LosslessState st
     report.ports = wish.ports;
     report.policy = wish.policies.front();
     report.generation = wish.generation;
+    report.policy_uid = wish.policy_uid;
     report.state = state;
     if (state != LosslessState::kCompliant) report.reason = "as the test says";
     node.reports.push_back(report);

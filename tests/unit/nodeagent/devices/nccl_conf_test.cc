@@ -83,6 +83,7 @@ std::vector<crds::LosslessReport> ReadBack(const std::vector<crds::LosslessWish>
     report.ports = wish.ports;
     report.policy = wish.policies.front();
     report.generation = wish.generation;
+    report.policy_uid = wish.policy_uid;
     report.state = crds::LosslessState::kCompliant;
     reports.push_back(report);
   }

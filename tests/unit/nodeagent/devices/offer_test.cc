@@ -239,6 +239,7 @@ TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
   wish.resource = "rdma/hca";
   wish.plugin = crds::DevicePlugin::kRdmaShared;
   wish.generation = 3;
+  wish.policy_uid = "5a7d2f0a";
   const Offer offer = OfferOf(wish, Facts(Machine()));
   ASSERT_EQ(offer.state, DeviceState::kElsewhere);
   const crds::DeviceReport unknown = ReportOfOther(offer, std::nullopt);
@@ -246,7 +247,7 @@ TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
             (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kPending,
                                 "its plugin is RdmaShared, and the kubelet does not say what it can give "
                                 "(GetAllocatableResources)",
-                                0, 0}));
+                                0, 0, "5a7d2f0a"}));
   using Sets = std::vector<DeviceSet>;
   const crds::DeviceReport none = ReportOfOther(
       offer, Sets{{"rdma/other", false, {"0"}}, {"rdma/hca", true, {"a claim's"}}, {"rdma/hca", false, {}}});
@@ -255,7 +256,7 @@ TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
   EXPECT_EQ(none.total, 0);
   const crds::DeviceReport there = ReportOfOther(offer, Sets{{"rdma/hca", false, {"0", "1", "2"}}});
   EXPECT_EQ(there, (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kElsewhere,
-                                       "its plugin is RdmaShared", 3, 3}));
+                                       "its plugin is RdmaShared", 3, 3, "5a7d2f0a"}));
   std::vector<std::string> many;
   for (int i = 0; i < 2000; ++i) many.push_back(std::to_string(i));
   EXPECT_EQ(ReportOfOther(offer, Sets{{"rdma/hca", false, many}}).healthy, 1024) << "as the schema bounds it";

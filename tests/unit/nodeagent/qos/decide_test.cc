@@ -96,6 +96,11 @@ TEST_F(QosJudge, ADecisionAboutAnotherNicOrGenerationIsNone) {
   EXPECT_EQ(Judged().report.state, LosslessState::kPending);
 }
 
+TEST_F(QosJudge, SaysWhosePolicyItSpeaksOf) {
+  wish_.policy_uid = "7c0e6a3c";
+  EXPECT_EQ(Judged().report.policy_uid, "7c0e6a3c");
+}
+
 TEST_F(QosJudge, ConflictingPoliciesSetNothing) {
   wish_.settings.reset();
   wish_.policies = {"roce", "other"};
