@@ -324,6 +324,14 @@ class Reader {
     }
   }
 
+  // Of two rows that mark one queue from elsewhere nobody knows which holds (sonic_queues.cc, PutCell): that it marks is
+  // known, and from where is not.
+  static void PutMarkingOf(int queue, const lossless::EcnMarking& marking,
+                           std::map<int, std::optional<lossless::EcnMarking>>& of_port) {
+    const auto [at, fresh] = of_port.try_emplace(queue, marking);
+    if (!fresh && at->second != marking) at->second.reset();
+  }
+
   void AddMarking(const std::string& key, const lossless::EcnMarking& marking) {
     const auto range = sonic::ParseRangeKey(key);
     if (!range) {
@@ -335,7 +343,7 @@ class Reader {
       auto& of_port = markings_[port];
       // A chassis has up to 10 queues; those past the eighth carry no priority.
       for (int queue = range->first; queue <= std::min(range->last, kPriorities - 1); ++queue)
-        of_port[queue] = marking;
+        PutMarkingOf(queue, marking, of_port);
       if (markings_.size() > kMaxPorts) break;
     }
   }
@@ -352,15 +360,15 @@ class Reader {
       const auto marking = found->second.find(queues[std::size_t(priority)]);
       if (marking == found->second.end()) continue;
       settings.ecn->Insert(priority);
-      settings.marking->emplace(priority, marking->second);
+      if (marking->second) settings.marking->emplace(priority, *marking->second);
     }
   }
 
   const Json& root_;
-  const bool whole_;                                                     // with PORT: what it lacks is off
-  const std::map<std::string, std::string> channels_;                    // by port
-  std::map<std::string, std::map<int, lossless::EcnMarking>> markings_;  // by port and queue
-  std::map<std::string, std::string> faults_;                            // of queues, by port
+  const bool whole_;                                   // with PORT: what it lacks is off
+  const std::map<std::string, std::string> channels_;  // by port
+  std::map<std::string, std::map<int, std::optional<lossless::EcnMarking>>> markings_;  // by port and queue
+  std::map<std::string, std::string> faults_;                                           // of queues, by port
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ void ReadSending(const Json& root, Queues& queues) {
       continue;
     }
     ForEachCell(key, [&](const std::string& port, int number) {
-      if (queues.sending.size() <= kMaxPorts) queues.sending[port][number] = *sending;
+      if (queues.sending.size() <= kMaxPorts) PutCell(queues.sending[port], number, std::optional(*sending));
     });
   }
 }
@@ -208,7 +208,7 @@ void Share(std::vector<std::pair<int, int>> weights, lossless::Numbers& percent)
   for (int i = 0; i < left; ++i) ++percent[std::size_t(weights[std::size_t(i)].first)];
 }
 
-void PutSending(const std::map<int, Sending>& sending, lossless::PortSettings& settings) {
+void PutSending(const std::map<int, std::optional<Sending>>& sending, lossless::PortSettings& settings) {
   const lossless::PriorityTable used = settings.priority_to_queue.value_or(lossless::Identity());
   settings.class_algorithm.emplace().fill(lossless::Algorithm::kAny);
   settings.class_percent.emplace().fill(lossless::kNotSaid);
@@ -217,11 +217,12 @@ void PutSending(const std::map<int, Sending>& sending, lossless::PortSettings& s
   for (int queue = 0; queue < kPriorities; ++queue) {
     if (std::find(used.begin(), used.end(), queue) == used.end()) continue;
     const auto found = sending.find(queue);
-    all = all && found != sending.end();
-    if (found == sending.end()) continue;
+    const bool said = found != sending.end() && found->second;
+    all = all && said;
+    if (!said) continue;
     (*settings.class_algorithm)[std::size_t(queue)] =
-        found->second.strict ? lossless::Algorithm::kStrict : lossless::Algorithm::kEts;
-    if (!found->second.strict) weights.emplace_back(queue, found->second.weight);
+        found->second->strict ? lossless::Algorithm::kStrict : lossless::Algorithm::kEts;
+    if (!found->second->strict) weights.emplace_back(queue, found->second->weight);
   }
   if (all && !weights.empty()) Share(std::move(weights), *settings.class_percent);
 }

@@ -16,6 +16,7 @@ namespace heddle::formats::sonic {
 struct Sending {
   bool strict = false;
   int weight = 1;  // of DWRR and WRR, 1 to 100
+  friend bool operator==(const Sending&, const Sending&) = default;
 };
 
 // What a priority group holds after it has asked for a pause (BUFFER_PG, BUFFER_PROFILE). Neither: nobody says.
@@ -27,7 +28,7 @@ struct Room {
 
 // By port, then by queue or priority group.
 struct Queues {
-  std::map<std::string, std::map<int, Sending>> sending;
+  std::map<std::string, std::map<int, std::optional<Sending>>> sending;  // nothing: several rows do not agree
   std::map<std::string, std::map<int, Room>> rooms;
   // Whether a queue's profile is; nothing where its row names none, or several rows do not agree.
   std::map<std::string, std::map<int, std::optional<bool>>> lossy;

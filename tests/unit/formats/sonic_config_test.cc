@@ -283,6 +283,42 @@ TEST(SonicConfig, SaysNothingOfAGroupOrAQueueOfWhichTwoRowsDoNotAgree) {
   EXPECT_EQ(two.lossy_queues, PrioritySet{});
 }
 
+TEST(SonicConfig, SaysNotFromWhereAQueueMarksOfWhichTwoRowsDoNotAgree) {
+  const auto port = [](const std::string& profile) {
+    const auto config = ParseSonicConfig(R"({
+        "WRED_PROFILE": {"early": {"ecn": "ecn_all", "green_min_threshold": "1000",
+                                   "green_max_threshold": "2000", "green_drop_probability": "5"},
+                         "late": {"ecn": "ecn_all", "green_min_threshold": "5000",
+                                  "green_max_threshold": "9000", "green_drop_probability": "5"}},
+        "QUEUE": {"Ethernet0|3-4": {"wred_profile": "early"}, "Ethernet0|3": {"wred_profile": ")" +
+                                         profile + R"("}},
+        "PORT": {"Ethernet0": {}}})");
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings;
+  };
+  EXPECT_EQ(port("early").marking->at(3).min_bytes, 1000);
+  const lossless::PortSettings two = port("late");
+  EXPECT_EQ(two.ecn, (PrioritySet{3, 4}));
+  EXPECT_EQ(two.marking->count(3), 0u);
+  EXPECT_EQ(two.marking->at(4).min_bytes, 1000);
+}
+
+TEST(SonicConfig, SaysNothingOfHowAQueueIsSentOfWhichTwoRowsDoNotAgree) {
+  const auto port = [](const std::string& scheduler) {
+    const auto config = ParseSonicConfig(R"({
+        "SCHEDULER": {"strict": {"type": "STRICT"}, "shared": {"type": "DWRR", "weight": "20"}},
+        "QUEUE": {"Ethernet0|3-4": {"scheduler": "shared"}, "Ethernet0|3": {"scheduler": ")" +
+                                         scheduler + R"("}},
+        "PORT": {"Ethernet0": {}}})");
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings;
+  };
+  EXPECT_EQ(port("shared").class_algorithm->at(3), lossless::Algorithm::kEts);
+  const lossless::PortSettings two = port("strict");
+  EXPECT_EQ(two.class_algorithm->at(3), lossless::Algorithm::kAny);
+  EXPECT_EQ(two.class_algorithm->at(4), lossless::Algorithm::kEts);
+}
+
 TEST(SonicConfig, NamesTheBufferThatIsNotThereOrCannotBeRead) {
   const auto why = [](const std::string& rows) {
     return Refusal(R"({"BUFFER_POOL": {"pool": {}}, "BUFFER_PROFILE": {
