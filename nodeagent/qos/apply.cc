@@ -110,6 +110,17 @@ class Choosing {
                        facts_.leak.empty() ? "" : "; ", facts_.leak);
   }
 
+  // A pod that has just begun makes its queue pairs when its image is loaded and its ranks have met.
+  std::string GrantedReason() const {
+    return fmt::format(
+        "was taken away from new pods and waits for pods that were given it, though no program uses it yet: "
+        "it "
+        "is set when they have ended{}",
+        timings_.patience > std::chrono::nanoseconds(0)
+            ? fmt::format(", or after {} if none uses it then", DurationText(timings_.patience))
+            : std::string());
+  }
+
   void Draining() {
     if (!IsWanted(facts_) || facts_.gone) return Do(ApplyStep::kAbandon, ApplyStage::kIdle);
     const auto& link = facts_.asked.link;
@@ -135,6 +146,11 @@ class Choosing {
       const std::string why = fmt::format("the state of its link cannot be read: {}",
                                           link ? Plain(link->error().message) : "nobody asked");
       WaitOrGiveBack("cannot be set: " + why, why);
+    } else if (facts_.granted && facts_.progress.idle_moment) {
+      GiveBack("pods were given it, which may use it at any time");
+    } else if (facts_.granted && !Late()) {
+      Begin(**link);
+      WaitUntil(now_ + timings_.poll, GrantedReason());
     } else if (facts_.progress.busy > 0 && Late()) {
       GiveBack(std::string(kCannotKeep));
     } else {

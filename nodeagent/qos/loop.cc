@@ -16,6 +16,10 @@ using crds::LosslessReport;
 using crds::LosslessState;
 
 const std::string kKey = "pass";
+const std::string kMayNotSettle =
+    "is half set, and this agent may set nothing: it is gone on with once agent.lossless.enabled is on "
+    "again, and "
+    "given back at once where what was there before is set by hand";
 
 bool Sets(const std::optional<crds::LosslessWish>& wish) {
   return wish && wish->settings && wish->mode == LosslessMode::kApply && wish->not_understood.empty();
@@ -140,7 +144,7 @@ void QosLoop::Resume(PortRecord record) {
     }
     Log(port, "was being set when the machine restarted");
   } else {
-    ++unsettled->starts;
+    if (options_.may_write) ++unsettled->starts;
     port.resumed = true;
     if (unsettled->interrupts) gate_.Withdraw(port.port.name, "it was being set when the agent stopped");
     port.progress.stage = unsettled->back ? ApplyStage::kRollingBack : ApplyStage::kWriting;
@@ -260,7 +264,17 @@ std::vector<QosLoop::Port*> QosLoop::Turns() {
   return turns;
 }
 
+bool QosLoop::MayNotSettle(const Port& port) const {
+  const auto& unsettled = port.record.unsettled;
+  if (options_.may_write || !unsettled) return false;
+  return port.reading.gone || !NotBack(*unsettled, port.reading).empty();
+}
+
 void QosLoop::Work(Port& port, MonotonicTime& when) {
+  if (MayNotSettle(port)) {
+    if (std::exchange(port.waiting, kMayNotSettle) != kMayNotSettle) Log(port, kMayNotSettle);
+    return;
+  }
   const MonotonicTime now = clock_.Now();
   const MonotonicTime hear_until = !wished_ ? hear_until_ : !port.wish ? port.hear_until : MonotonicTime{};
   if (now < hear_until && port.record.unsettled && !port.record.unsettled->back) {
@@ -271,7 +285,7 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   facts.timings = options_.timings;
   facts.judged = port.judged ? &*port.judged : nullptr;
   // The API server may be away: what was begun is gone on with until the spec is known.
-  facts.wanted = wished_ ? Sets(port.wish) && options_.may_write : port.record.unsettled.has_value();
+  facts.wanted = options_.may_write && (wished_ ? Sets(port.wish) : port.record.unsettled.has_value());
   facts.gone = port.reading.gone;
   facts.record = &port.record;
   facts.progress = port.progress;
@@ -279,7 +293,10 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   facts.leak = gate_.Leak();
   facts.pause = pause_;
   if (pause_.port == port.port.name) facts.given_back = port.given_back;
-  if (AsksQueuePairs(facts, now)) facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
+  if (AsksQueuePairs(facts, now)) {
+    facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
+    facts.granted = facts.progress.stage == ApplyStage::kDraining && !gate_.Holders(port.port.name).empty();
+  }
   if (AsksLink(facts, now)) facts.asked.link = io_.Link(port.port);
   const bool backed_off = port.progress.not_before > now && !facts.gone;
   const ApplyStage before = port.progress.stage;
@@ -320,6 +337,7 @@ LosslessReport QosLoop::Shown(const Port& port) const {
   if (!port.waiting.empty()) report.reason = port.waiting;
   if (port.waiting.empty()) report.reason = "is being set";
   if (port.reading.gone) report.state = LosslessState::kUnknown;
+  if (MayNotSettle(port)) return report;
   if (unsettled && unsettled->back && !unsettled->why.empty()) {
     report.state = LosslessState::kFailed;
     report.reason = fmt::format("{}: what was there before is being set again{}{}", unsettled->why,

@@ -96,6 +96,8 @@ class QosLoop {
   std::vector<Port*> Turns();  // those that were waited for in vain least often first
   void Work(Port& port, base::MonotonicTime& when);
   std::string Before(const Port& port) const;
+  // What was begun by an agent that might set ports, and can neither be gone on with nor taken back by this one.
+  bool MayNotSettle(const Port& port) const;
   void Do(Port& port, const NextApplyStep& next);
   bool Begin(Port& port);
   void Write(Port& port);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "qos_bed.h"
 
 namespace heddle::nodeagent {
@@ -116,6 +118,31 @@ TEST(QosLoop, SaysThatItMayNotSetAnything) {
   EXPECT_EQ(bed.State(), LosslessState::kDrifted);
   EXPECT_THAT(bed.Report().reason, HasSubstr("agent.lossless.enabled"));
   EXPECT_THAT(bed.io.writes, IsEmpty());
+}
+
+TEST(QosLoop, LeavesWhatWasBegunAloneWhileItMayNotSetAnythingAndGoesOnWithItThen) {
+  QosBed bed;
+  bed.Start();
+  bed.RunFor(std::chrono::seconds(17));
+  ASSERT_THAT(bed.io.writes, SizeIs(1)) << "and its link is being watched";
+  bed.options.may_write = false;
+  for (int starts = 0; starts < 2 * kMaxStarts; ++starts) {
+    bed.Start();
+    bed.RunAll();
+    EXPECT_EQ(bed.State(), LosslessState::kPending);
+    EXPECT_THAT(bed.Report().reason, HasSubstr("once agent.lossless.enabled is on again"));
+  }
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_EQ(std::count_if(bed.log.begin(), bed.log.end(),
+                          [](const std::string& line) { return line.find("is half set") != line.npos; }),
+            2 * kMaxStarts)
+      << "each agent says it once";
+  EXPECT_THAT(bed.io.writes, SizeIs(1));
+  bed.options.may_write = true;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
 }
 
 TEST(QosLoop, ReportsDriftWithinAMinuteAndKeepsItsTime) {

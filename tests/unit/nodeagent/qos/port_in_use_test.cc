@@ -74,6 +74,33 @@ TEST_F(PortInUse, IsSetWhereItsProgramsEndInTime) {
   EXPECT_EQ(bed_.counts.given_back, 0u);
 }
 
+TEST_F(PortInUse, IsNotSetUnderAPodThatWasGivenItAndHasNotBegunToUseIt) {
+  bed_.Start();
+  bed_.gate->holders = {"train/llama-0"};
+  bed_.RunFor(minutes(5));
+  EXPECT_THAT(bed_.io.writes, IsEmpty());
+  EXPECT_TRUE(bed_.gate->Withdrawn(kPort));
+  EXPECT_THAT(bed_.Report().reason,
+              AllOf(HasSubstr("waits for pods that were given it"), HasSubstr("30 min")));
+  Use(64);
+  bed_.RunFor(minutes(1));
+  EXPECT_THAT(bed_.io.writes, IsEmpty());
+  Use(0);
+  bed_.gate->holders.clear();
+  bed_.RunFor(minutes(1));
+  EXPECT_EQ(bed_.State(), LosslessState::kCompliant);
+}
+
+TEST_F(PortInUse, IsSetAfterItsTimeWherePodsThatWereGivenItDoNotUseIt) {
+  bed_.Start();
+  bed_.gate->holders = {"tools/shell-0"};
+  bed_.RunFor(minutes(29));
+  EXPECT_THAT(bed_.io.writes, IsEmpty());
+  bed_.RunFor(minutes(3));
+  EXPECT_EQ(bed_.State(), LosslessState::kCompliant);
+  EXPECT_EQ(bed_.counts.given_back, 0u);
+}
+
 TEST_F(PortInUse, IsTriedAgainAfterPausesThatGrowAndEnd) {
   Use(1);
   bed_.Start();
