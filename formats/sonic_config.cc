@@ -324,8 +324,8 @@ class Reader {
     }
   }
 
-  // Of two rows that mark one queue from elsewhere nobody knows which holds (sonic_queues.cc, PutCell): that it marks is
-  // known, and from where is not.
+  // Of two rows that mark one queue from elsewhere nobody knows which holds (sonic_queues.cc, PutCell): that it marks
+  // is known, and from where is not.
   static void PutMarkingOf(int queue, const lossless::EcnMarking& marking,
                            std::map<int, std::optional<lossless::EcnMarking>>& of_port) {
     const auto [at, fresh] = of_port.try_emplace(queue, marking);
