@@ -94,6 +94,7 @@ OfferedDevice NicDevice(const std::string& name, const std::vector<int>& ports, 
 void Refuse(Offer& offer, std::string reason) {
   offer.state = DeviceState::kRefused;
   offer.reason = std::move(reason);
+  offer.note.clear();
   offer.devices.clear();
 }
 
@@ -134,6 +135,19 @@ bool StandsForGpu(const std::string& resource, const std::string& id, const topo
   if (!gpu.uuid.empty() && id.starts_with(gpu.uuid)) return true;
   const auto function = facts.functions.find({resource, id});
   return function != facts.functions.end() && !gpu.pci.empty() && !gpu.mig && function->second == gpu.pci;
+}
+
+// A plan counts such a GPU as one whose rail is down, and may use it; so it is offered, and not without a word.
+void NoteBorrowed(const topology::Gpu& gpu, const std::vector<std::string>& nics, const Node& node,
+                  Offer& offer) {
+  if (!offer.note.empty() || !gpu.nic_gone) return;
+  const bool own = std::any_of(nics.begin(), nics.end(), [&](const std::string& name) {
+    const Nic* nic = node.FindNic(name);
+    return nic != nullptr && nic->rail.known() && *nic->rail == gpu.nic_gone->rail;
+  });
+  if (own) return;
+  offer.note = fmt::format("GPU {} lost its NIC on rail {}, and is offered with {}, which is another GPU's",
+                           gpu.index, gpu.nic_gone->rail, fmt::join(nics, ", "));
 }
 
 // GPUs that another plugin offers would be given twice. `own`: resources that this node is to have from us.
@@ -179,6 +193,7 @@ void OfferPairs(const DeviceWish& wish, const std::set<std::string>& own, const 
     pair.gpu = gpu.index;
     if (gpu.numa) pair.numa = *gpu.numa;
     pair.trouble = PairTrouble(gpu, nics, chosen, node, facts);
+    NoteBorrowed(gpu, nics, node, offer);
     for (const std::string& name : nics) AddNic(name, facts, pair);
     pair.gift.cdi.push_back(fmt::format("{}={}", kNvidiaCdi, gpu.uuid));
     offer.devices.push_back(std::move(pair));
@@ -349,6 +364,7 @@ crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_v
   }
   // Offered it is still, so the reason tells what is kept back.
   if (report.reason.empty()) report.reason = trouble;
+  if (report.reason.empty()) report.reason = offer.note;
   return report;
 }
 

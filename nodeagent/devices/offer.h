@@ -54,6 +54,7 @@ struct Offer {
   crds::DeviceState state =
       crds::DeviceState::kPending;  // kRefused, kElsewhere: it is not offered, see reason
   std::string reason;
+  std::string note;  // what is to be known of a device that is offered all the same; a sentence, or empty
   friend bool operator==(const Offer&, const Offer&) = default;
 
   bool offered() const { return state == crds::DeviceState::kPending; }

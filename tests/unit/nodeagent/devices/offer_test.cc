@@ -159,6 +159,21 @@ TEST(Offers, PairsNeedGpusThatCdiHasNamesFor) {
   EXPECT_EQ(offer.devices[4].trouble, "GPU 4 is cut into MIG instances");
 }
 
+TEST(Offers, APairSaysThatItsNicIsBorrowed) {
+  topology::Node node = Machine();
+  node.gpus[3].nic_gone = topology::LostNic{3, ""};
+  const DeviceWish wish = Wish(DeviceMode::kPairs);
+  EXPECT_EQ(OfferOf(wish, Facts(node), node).note, "") << "another one of its rail is left";
+  std::erase_if(node.nics, [](const topology::Nic& nic) {
+    return nic.role == topology::NicRole::kCompute && nic.rail.value_or(-1) == 3;
+  });
+  const Offer offer = OfferOf(wish, Facts(node), node);
+  ASSERT_THAT(offer.devices, SizeIs(8));
+  const crds::DeviceReport report = ReportOf(offer, DeviceState::kOffered, "");
+  EXPECT_EQ(report.healthy, 8);
+  EXPECT_THAT(report.reason, HasSubstr("GPU 3 lost its NIC on rail 3, and is offered with mlx5_"));
+}
+
 TEST(Offers, ANicIsUnhealthyWhileItIsDownGoneOrWithdrawn) {
   DeviceFacts facts = Facts(Machine());
   topology::Node node = Machine();
