@@ -60,6 +60,16 @@ void SayWhereToLook(const std::vector<std::string>& awaiting, const std::vector<
   }
 }
 
+// Nodes of which nobody knows which interfaces they have: their status cannot be read, or was lost, as from a backup,
+// while what they were told still stands.
+std::vector<UnreadNode> UnknownOf(const std::vector<DeviceNode>& nodes, std::vector<UnreadNode> unread) {
+  for (const DeviceNode& node : nodes) {
+    if (!node.observed && !node.wishes.empty())
+      unread.push_back({node.name, node.labels, "its agent has not published yet"});
+  }
+  return unread;
+}
+
 // Of which only that it can be read counts.
 kube::Json AnySpec() {
   kube::Json resource, spec;
@@ -93,7 +103,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   const std::vector<PluginClass> classes = PluginClasses(nodes, rollout);
   for (const auto& [policy, awaiting] : rollout.await_plugin)
     SayWhereToLook(awaiting, classes, objects_.plugins().ns, rollout.statuses.at(policy));
-  const auto run = objects_.Reconcile(classes, reads_.nodes, nodes_.unread(), stop);
+  const auto run = objects_.Reconcile(classes, reads_.nodes, UnknownOf(nodes, nodes_.unread()), stop);
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const DeviceNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);

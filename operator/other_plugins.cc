@@ -128,6 +128,7 @@ std::string ConfigOf(const topology::Node& node, const std::vector<DeviceWish>& 
 std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, const DeviceRollout& rollout) {
   std::map<std::pair<DevicePlugin, std::string>, PluginClass> classes;
   for (const DeviceNode& node : nodes) {
+    if (!node.observed) continue;
     for (const DevicePlugin plugin : {DevicePlugin::kRdmaShared, DevicePlugin::kSriov}) {
       std::string config = ConfigOf(node.node, rollout.wishes.at(node.name), plugin);
       if (config.empty()) continue;

@@ -367,6 +367,27 @@ TEST_F(DeviceReconcilerTest, AnotherPluginGoesOnOnANodeThatCannotBeRead) {
   EXPECT_TRUE(server.All(daemon_sets).empty());
 }
 
+TEST_F(DeviceReconcilerTest, AnotherPluginGoesOnOnANodeWhoseStatusWasLost) {
+  AddRoceNode("a");
+  AddPolicy("shared",
+            {{"mode", "Nics"},
+             {"plugin", "RdmaShared"},
+             {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
+  Reconcile();
+  const std::string before = kube::Labels(*server.Find(kube::kNodes, {"", "a"})).at("heddle.dev/rdma-class");
+  const auto maps = server.All(kube::kConfigMaps);
+  ASSERT_EQ(maps.size(), 1u);
+  server.Edit(kNodeTopologies, {"", "a"}, [](Json& node) { node.erase("status"); });
+  for (int minute = 0; minute < 2; ++minute) {
+    clock.Advance(1min);
+    Reconcile();
+    EXPECT_EQ(kube::Labels(*server.Find(kube::kNodes, {"", "a"})).at("heddle.dev/rdma-class"), before);
+    ASSERT_EQ(server.All(kube::kConfigMaps).size(), 1u) << "and none without interfaces";
+    EXPECT_EQ(kube::Name(server.All(kube::kConfigMaps)[0]), kube::Name(maps[0]));
+    EXPECT_EQ(server.All(daemon_sets).size(), 1u);
+  }
+}
+
 TEST_F(DeviceReconcilerTest, RunsAnotherPluginWhereAPolicyNamesItAndCleansUpAfterIt) {
   AddRoceNode("a");
   AddRoceNode("b");

@@ -24,6 +24,7 @@ topology::Nic NicNamed(std::string name, std::string netdev, int ports = 1) {
 DeviceNode NodeNamed(std::string name) {
   DeviceNode node;
   node.name = std::move(name);
+  node.observed = true;
   node.node.nics = {NicNamed("mlx5_0", "eth0"), NicNamed("mlx5_1", ""), NicNamed("mlx5_bond_0", "bond0", 2)};
   return node;
 }
