@@ -73,6 +73,16 @@ std::map<std::string, NotTold> NotToldOfSwitches(const std::map<std::string, bas
   return by_switch;
 }
 
+// Without those of another address than the object has by now, which may be another switch's.
+SwitchAnswers AnswersOf(const std::vector<crds::FabricSwitch>& fabric_switches, SwitchAnswers answers) {
+  for (const crds::FabricSwitch& object : fabric_switches) {
+    const auto found = answers.find(object.name);
+    if (found == answers.end() || found->second.address.empty()) continue;
+    if (found->second.address != object.spec.address) answers.erase(found);
+  }
+  return answers;
+}
+
 }  // namespace
 
 std::string RenderMapName(const std::string& fabric_switch) {
@@ -107,16 +117,25 @@ std::set<std::string> SwitchReconciler::Unheard(const std::vector<crds::FabricSw
                                                 const SwitchAnswers& answers) {
   const base::MonotonicTime now = clock_.Now();
   std::map<std::string, base::MonotonicTime> since;
+  std::map<std::string, std::string> heard_at;
   std::set<std::string> unheard;
   for (const crds::FabricSwitch& object : fabric_switches) {
     const auto answer = answers.find(object.name);
-    if (answer != answers.end() && answer->second.read_at) continue;
+    if (answer != answers.end() && answer->second.read_at) {
+      heard_at.emplace(object.uid, object.spec.address);
+      continue;
+    }
+    if (const auto heard = heard_at_.find(object.uid); heard != heard_at_.end()) {
+      heard_at.insert(*heard);
+      if (heard->second != object.spec.address) continue;
+    }
     const auto known = unheard_.find(object.uid);
     const base::MonotonicTime began = known == unheard_.end() ? now : known->second;
     since.emplace(object.uid, began);
     if (now - began < kPatience) unheard.insert(object.name);
   }
   unheard_ = std::move(since);
+  heard_at_ = std::move(heard_at);
   return unheard;
 }
 
@@ -142,7 +161,7 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     return policy.spec.counted == crds::CountedCables::kLosslessOnly;
   });
   const auto nodes = ReadNodes(!fabric_switches.read.empty() || only_proved);
-  const SwitchAnswers answers = reads_.answers();
+  const SwitchAnswers answers = AnswersOf(fabric_switches.read, reads_.answers());
   const Silent silent{.nodes = reads_.late ? reads_.late() : std::set<std::string>{},
                       .switches = Unheard(fabric_switches.read, answers),
                       .unread = NamesOf(fabric_switches.unreadable)};

@@ -78,7 +78,8 @@ class SwitchReconciler {
 
  private:
   std::vector<CabledNode> ReadNodes(bool any_switch);
-  // FabricSwitches that have not been heard yet, for kPatience from when they were first looked at.
+  // FabricSwitches that have not been heard yet, for kPatience from when they were first looked at. Not one that was
+  // heard at another address: what was written of it may be of another switch.
   std::set<std::string> Unheard(const std::vector<crds::FabricSwitch>& fabric_switches,
                                 const SwitchAnswers& answers);
   // In the status of a FabricSwitch that cannot be read.
@@ -124,6 +125,7 @@ class SwitchReconciler {
   };
   std::map<std::string, Made> made_;                    // likewise
   std::map<std::string, base::MonotonicTime> unheard_;  // since when, by UID
+  std::map<std::string, std::string> heard_at_;         // the address at which it was heard last, likewise
 };
 
 // "heddle-switch-<name>", shortened with a hash where that is no name of an object.

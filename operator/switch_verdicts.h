@@ -52,6 +52,7 @@ struct SwitchAnswer {
   std::string chassis_id;  // as its own LLDP says it; empty = it has said none
   bool connecting = true;  // nothing has come of any try yet
   SwitchCounting counting;
+  std::string address;  // at which it was asked; empty = whatever its FabricSwitch has
   friend bool operator==(const SwitchAnswer&, const SwitchAnswer&) = default;
 };
 using SwitchAnswers = std::map<std::string, SwitchAnswer>;  // by the name of the FabricSwitch

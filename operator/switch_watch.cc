@@ -174,9 +174,11 @@ void SwitchWatch::Handle(const std::string& name) {
                     : ReadBySpec(*object, &crds::FabricSwitchFromJson);
     if (!read || read->deleted_at) return Forget(name);
     if (session == nullptr || session->object.spec != read->spec) {
+      if (session != nullptr && session->object.spec.address != read->spec.address) Unsay(name);
       session = std::make_unique<Session>();
       session->name = name;
       session->object = *std::move(read);
+      session->answer.address = session->object.spec.address;
       Introduce(*session);
     }
     session->source = object;
@@ -195,6 +197,11 @@ void SwitchWatch::Handle(const std::string& name) {
 
 void SwitchWatch::Forget(const std::string& name) {
   sessions_.erase(name);
+  Unsay(name);
+}
+
+// What stood at another address may be another switch: nothing is known of this one until it answers.
+void SwitchWatch::Unsay(const std::string& name) {
   bool had = false;
   {
     const std::lock_guard lock(mutex_);

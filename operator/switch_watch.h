@@ -99,6 +99,7 @@ class SwitchWatch {
 
   void Handle(const std::string& name);
   void Forget(const std::string& name);
+  void Unsay(const std::string& name);
   void Introduce(const Session& session);
   void Begin(Session& session);
   void TookEndpoint(Session& session, const base::Result<gnmi::Endpoint>& endpoint);

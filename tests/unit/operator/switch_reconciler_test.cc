@@ -212,6 +212,18 @@ TEST_F(SwitchReconcilerTest, AnOperatorThatHasJustBegunTakesNothingBackUntilItHa
   EXPECT_EQ(NodeOf("gpu-017").spec.cables[0].counted_percent, 0);
 }
 
+TEST_F(SwitchReconcilerTest, WhatWasSaidAtAnotherAddressProvesNothingAtOnce) {
+  Count("LosslessOnly");
+  answers["leaf-3"].address = "leaf-3.example:8080";
+  Reconcile();
+  ASSERT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  clock.Advance(20s);
+  server.Edit(kFabricSwitches, {"", "leaf-3"},
+              [](Json& object) { object["spec"]["address"] = "other.example:8080"; });
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kUnproved));
+}
+
 TEST_F(SwitchReconcilerTest, SaysWhichFieldOfASwitchItDoesNotUnderstandAndProvesNothingOfItsCables) {
   Reconcile();
   ASSERT_EQ(Reason(crds::kCablesLossless), "Lossless");

@@ -819,6 +819,21 @@ TEST_F(SwitchWatchTest, ASwitchThatIsGoneIsForgotten) {
   EXPECT_THAT(watch.Answers(), IsEmpty());
 }
 
+TEST_F(SwitchWatchTest, WhatASwitchSaidAtAnotherAddressIsForgottenAtOnce) {
+  Make();
+  Pass(30s);
+  ASSERT_NE(Answer().config, nullptr);
+  dialer.switches["other:1"].listens = false;
+  server.Edit(kFabricSwitches, {"", "leaf-3"}, [](Json& object) { object["spec"]["address"] = "other:1"; });
+  watch.Changed("leaf-3");
+  const int before = answers;
+  Pass(5s);
+  EXPECT_GT(answers, before);
+  EXPECT_EQ(Answer().config, nullptr);
+  EXPECT_FALSE(Answer().read_at);
+  EXPECT_TRUE(Answer().trouble);
+}
+
 TEST_F(SwitchWatchTest, OneThatDoesNotAnswerHoldsUpNoOther) {
   dialer.switches["other:1"].listens = false;
   Make("other", "other:1");
