@@ -46,8 +46,11 @@ void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vecto
 void SwitchWatch::KnowNeighbours(Session& session, switches::Neighbours neighbours) {
   auto& known = session.answer.neighbours;
   auto& saw_at = session.answer.saw_at;
-  const bool again = saw_at && clock_.WallNow() > StaleAt(session.object, *saw_at);
+  auto& ahead = session.answer.saw_ahead;
+  const std::chrono::nanoseconds ahead_now = WallAhead(clock_);
+  const bool again = saw_at && clock_.WallNow() > StaleAt(session.object, AsOf(*saw_at, ahead, ahead_now));
   saw_at = clock_.WallNow();
+  ahead = ahead_now;
   const bool same = neighbours.empty() ? known == nullptr : known != nullptr && *known == neighbours;
   if (same && known == nullptr) return;
   if (!same)

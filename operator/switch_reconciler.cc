@@ -73,8 +73,14 @@ std::map<std::string, NotTold> NotToldOfSwitches(const std::map<std::string, bas
   return by_switch;
 }
 
-// Without those of another address than the object has by now, which may be another switch's.
-SwitchAnswers AnswersOf(const std::vector<crds::FabricSwitch>& fabric_switches, SwitchAnswers answers) {
+// Without those of another address than the object has by now, which may be another switch's; times as the wall clock
+// has them now.
+SwitchAnswers AnswersOf(const std::vector<crds::FabricSwitch>& fabric_switches, SwitchAnswers answers,
+                        std::chrono::nanoseconds ahead) {
+  for (auto& [name, answer] : answers) {
+    if (answer.read_at) answer.read_at = AsOf(*answer.read_at, answer.read_ahead, ahead);
+    if (answer.saw_at) answer.saw_at = AsOf(*answer.saw_at, answer.saw_ahead, ahead);
+  }
   for (const crds::FabricSwitch& object : fabric_switches) {
     const auto found = answers.find(object.name);
     if (found == answers.end() || found->second.address.empty()) continue;
@@ -161,7 +167,7 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     return policy.spec.counted == crds::CountedCables::kLosslessOnly;
   });
   const auto nodes = ReadNodes(!fabric_switches.read.empty() || only_proved);
-  const SwitchAnswers answers = AnswersOf(fabric_switches.read, reads_.answers());
+  const SwitchAnswers answers = AnswersOf(fabric_switches.read, reads_.answers(), WallAhead(clock_));
   const Silent silent{.nodes = reads_.late ? reads_.late() : std::set<std::string>{},
                       .switches = Unheard(fabric_switches.read, answers),
                       .unread = NamesOf(fabric_switches.unreadable)};

@@ -17,6 +17,16 @@ bool SayTheSameOfCables(const SwitchVerdicts& a, const SwitchVerdicts& b) {
   return of_hosts && a.between == b.between;
 }
 
+std::chrono::nanoseconds WallAhead(base::Clock& clock) {
+  return clock.WallNow().time_since_epoch() - clock.Now().time_since_epoch();
+}
+
+base::WallTime AsOf(base::WallTime time, const std::optional<std::chrono::nanoseconds>& then,
+                    std::chrono::nanoseconds now) {
+  // Whole seconds: both clocks are not read at one moment, and a clock that is slewed is not set.
+  return then ? time + std::chrono::round<std::chrono::seconds>(now - *then) : time;
+}
+
 base::WallTime StaleAt(const crds::FabricSwitch& object, base::WallTime said) {
   return said + std::chrono::seconds(object.spec.poll_seconds) * kPollsUntilStale;
 }

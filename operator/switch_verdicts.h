@@ -53,6 +53,8 @@ struct SwitchAnswer {
   bool connecting = true;  // nothing has come of any try yet
   SwitchCounting counting;
   std::string address;  // at which it was asked; empty = whatever its FabricSwitch has
+  // WallAhead at read_at and saw_at; nothing = nobody set the clock since.
+  std::optional<std::chrono::nanoseconds> read_ahead, saw_ahead;
   friend bool operator==(const SwitchAnswer&, const SwitchAnswer&) = default;
 };
 using SwitchAnswers = std::map<std::string, SwitchAnswer>;  // by the name of the FabricSwitch
@@ -112,6 +114,12 @@ struct Silent {
 
 // Settings that were read longer ago than this many polls prove nothing any more, nor does whom a switch saw then.
 inline constexpr int kPollsUntilStale = 3;
+// How far the wall clock is before the monotonic one. By the difference of two of these somebody set it meanwhile.
+std::chrono::nanoseconds WallAhead(base::Clock& clock);
+// A time of when the wall clock was `then` ahead, as it would stand in one that is `now` ahead: that a machine's clock
+// is set makes nothing old, and nothing new.
+base::WallTime AsOf(base::WallTime time, const std::optional<std::chrono::nanoseconds>& then,
+                    std::chrono::nanoseconds now);
 // Until when what a switch said at that time is a proof.
 base::WallTime StaleAt(const crds::FabricSwitch& object, base::WallTime said);
 

@@ -453,6 +453,7 @@ void SwitchWatch::Heard(Session& session) {
   session.answer.trouble.reset();
   session.answer.connecting = false;
   session.answer.read_at = clock_.WallNow();
+  session.answer.read_ahead = WallAhead(clock_);
 }
 
 void SwitchWatch::AskVersion(Session& session) {

@@ -212,6 +212,21 @@ TEST_F(SwitchReconcilerTest, AnOperatorThatHasJustBegunTakesNothingBackUntilItHa
   EXPECT_EQ(NodeOf("gpu-017").spec.cables[0].counted_percent, 0);
 }
 
+TEST_F(SwitchReconcilerTest, AClockThatIsSetMakesNothingOldAndNothingNew) {
+  Count("LosslessOnly");
+  answers["leaf-3"].read_ahead = WallAhead(clock);
+  Reconcile();
+  ASSERT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  clock.ShiftWall(2h);
+  clock.Advance(20s);
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  clock.ShiftWall(-4h);
+  clock.Advance(10min);
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kUnproved));
+}
+
 TEST_F(SwitchReconcilerTest, WhatWasSaidAtAnotherAddressProvesNothingAtOnce) {
   Count("LosslessOnly");
   answers["leaf-3"].address = "leaf-3.example:8080";
