@@ -132,7 +132,7 @@ void NodeDevices::Hear(GrantReadings& readings) {
   const std::lock_guard lock(mutex_);
   if (readings.state != GrantsState::kRead) return;
   heard_ = true;
-  facts_.allocatable = readings.allocatable;
+  facts_.allocatable_before = std::exchange(facts_.allocatable, readings.allocatable);
   facts_.functions = readings.functions;
   Compare(readings);
   last_ = readings;

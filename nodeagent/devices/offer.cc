@@ -150,10 +150,9 @@ void NoteBorrowed(const topology::Gpu& gpu, const std::vector<std::string>& nics
                            gpu.index, gpu.nic_gone->rail, fmt::join(nics, ", "));
 }
 
-// GPUs that another plugin offers would be given twice. `own`: resources that this node is to have from us.
-std::string ForeignGpus(const std::set<std::string>& own, const Node& node, const DeviceFacts& facts) {
-  if (!facts.allocatable) return {};
-  for (const DeviceSet& set : *facts.allocatable) {
+std::string ForeignGpusOf(const std::vector<DeviceSet>& sets, const std::set<std::string>& own,
+                          const Node& node, const DeviceFacts& facts) {
+  for (const DeviceSet& set : sets) {
     if (set.claim || own.contains(set.resource)) continue;
     for (const std::string& id : set.ids) {
       for (const topology::Gpu& gpu : node.gpus) {
@@ -166,6 +165,16 @@ std::string ForeignGpus(const std::set<std::string>& own, const Node& node, cons
         }
       }
     }
+  }
+  return {};
+}
+
+// GPUs that another plugin offers would be given twice. `own`: resources that this node is to have from us. Gone is
+// only what two answers of the kubelet lack.
+std::string ForeignGpus(const std::set<std::string>& own, const Node& node, const DeviceFacts& facts) {
+  for (const auto* sets : {&facts.allocatable, &facts.allocatable_before}) {
+    if (!*sets) continue;
+    if (std::string why = ForeignGpusOf(**sets, own, node, facts); !why.empty()) return why;
   }
   return {};
 }

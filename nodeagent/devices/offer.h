@@ -90,6 +90,8 @@ struct DeviceFacts {
   std::set<std::string> ours;
   // What the kubelet can give at all; nothing = it did not say.
   std::optional<std::vector<DeviceSet>> allocatable;
+  // What it could at the question before. One that has just started knows no plugin until that registers again.
+  std::optional<std::vector<DeviceSet>> allocatable_before;
   decltype(GrantReadings::functions) functions;  // what ids in it stand for that name no device themselves
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
 };

@@ -131,6 +131,15 @@ TEST(Offers, PairsAreRefusedBesideTheVendorsPlugin) {
   EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts).offered());
 }
 
+TEST(Offers, PairsAreRefusedUntilTwoAnswersOfTheKubeletLackTheVendorsPlugin) {
+  DeviceFacts facts = Facts(Machine());
+  facts.allocatable_before = {{"nvidia.com/gpu", false, {Machine().gpus[3].uuid}}};
+  facts.allocatable.emplace();
+  EXPECT_THAT(OfferOf(Wish(DeviceMode::kPairs), facts).reason, HasSubstr("nvidia.com/gpu offers GPU 3"));
+  facts.allocatable_before.emplace();
+  EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts).offered());
+}
+
 TEST(Offers, PairsAreRefusedBesideAPluginThatNamesGpusByTheirDeviceFiles) {
   DeviceFacts facts = Facts(Machine());
   facts.allocatable = {{"nvidia.com/gpu", false, {"nvidia5"}}};
