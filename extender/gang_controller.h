@@ -187,6 +187,8 @@ class GangController {
   // Whatever was told to leave and has not left, one step further; and back, when its pods are gone.
   base::Status YieldAll(const std::stop_token& stop);
   base::Status YieldOne(const crds::Gang& gang, const std::stop_token& stop);
+  // Whether a gang that is about to be stopped for its own sake still needs that.
+  base::Result<bool> RestartHelps(const GangKey& key, const std::stop_token& stop);
   base::Status Spare(const crds::Gang& gang, const std::string& reason, const std::string& why,
                      const std::stop_token& stop);
   base::Status Suspend(const crds::Gang& gang, const kube::Json& owner, const std::stop_token& stop);

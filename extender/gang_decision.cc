@@ -158,6 +158,10 @@ Decision StartAgain(const GangInput& input) {
   if (input.members.refusal) return std::nullopt;
   const crds::GangSpec &was = input.gang->spec, &is = input.members.spec;
   if (AnotherAttempt(was, is)) return DeleteGang{"another attempt has started"};
+  // Made while the gang was refused, as after somebody deleted the one before it: it holds no slot, and its pods, which
+  // may run, are of no other size than before.
+  if (input.members.seen() > 0 && !was.parallelism && is.parallelism && !input.gang->status.placement)
+    return DeleteGang{"it was made while what its pods say could not be planned"};
   const bool same_template =
       input.members.seen() == 0 || (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
   if (was.pods == is.pods && same_template) return std::nullopt;

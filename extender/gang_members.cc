@@ -299,22 +299,51 @@ void SetSurplusAside(GangMembers& members, const OwnerLayout& layout, std::vecto
   });
 }
 
+std::int64_t RankSaid(const OwnerLayout& layout, const Member& member) {
+  return layout.RankOf(*member.pod).value_or(member.facts.plan ? member.facts.plan->rank : -1);
+}
+
+// Of pods that name their gang themselves, those of a run before may still stand when the name is used again, and say
+// nothing of what is done in this one. Another run has another Gang, whose UID its pods carry once they are let go.
+// Before that it is told by a rank that is there twice, or by more pods than ranks.
+void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const std::vector<Member>& live,
+                    std::vector<Member>& succeeded) {
+  if (live.empty() || !members.key.owner_uid.starts_with(crds::kPodsGroup)) return;
+  std::set<std::string> gangs;
+  for (const Member& one : live) {
+    if (WasLetGo(one.facts)) gangs.insert(one.facts.plan->gang_uid);
+  }
+  if (!gangs.empty()) {
+    std::erase_if(succeeded, [&gangs](const Member& one) {
+      return one.facts.plan && !gangs.contains(one.facts.plan->gang_uid);
+    });
+    return;
+  }
+  std::set<std::int64_t> ranks;
+  for (const Member& one : succeeded) ranks.insert(RankSaid(layout, one));
+  const bool twice = std::any_of(live.begin(), live.end(), [&](const Member& one) {
+    const std::int64_t rank = RankSaid(layout, one);
+    return rank >= 0 && ranks.contains(rank);
+  });
+  if (twice || live.size() + succeeded.size() > members.ranks.size()) succeeded.clear();
+}
+
 void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner, const ReadPods& pods,
              const std::vector<PodPtr>& jobs) {
-  std::vector<Member> live;
+  std::vector<Member> live, succeeded;
   for (std::size_t i = 0; i < pods.objects.size(); ++i) {
-    const PodPtr& pod = pods.objects[i];
-    Member member{*pods.facts[i], pod};
+    Member member{*pods.facts[i], pods.objects[i]};
     if (member.facts.live()) {
       live.push_back(std::move(member));
       continue;
     }
-    const std::int64_t told = member.facts.plan ? member.facts.plan->rank : -1;
-    const std::int64_t rank = layout.RankOf(*pod).value_or(told);
-    if (member.facts.succeeded && rank >= 0 && std::size_t(rank) < members.done.size()) {
-      members.done[std::size_t(rank)] = true;
-    }
+    if (member.facts.succeeded) succeeded.push_back(member);
     members.leaving.push_back(std::move(member));
+  }
+  DropEarlierRun(members, layout, live, succeeded);
+  for (const Member& one : succeeded) {
+    const std::int64_t rank = RankSaid(layout, one);
+    if (rank >= 0 && std::size_t(rank) < members.done.size()) members.done[std::size_t(rank)] = true;
   }
   SetOldAttemptAside(members, layout, owner, live);
   SetSurplusAside(members, layout, live);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "extender/gang_controller.h"
+#include "extender/gang_rules.h"
 #include "extender/gang_status.h"
 #include "extender/preempted.h"
 #include "extender/resources.h"
@@ -289,10 +290,31 @@ base::Status GangController::YieldOne(const crds::Gang& gang, const std::stop_to
   if (!Needed(gang, cache_.Gangs())) {
     return Spare(gang, "NotNeeded", "the room is not needed any more", stop);
   }
+  if (gang.status.preempted_by == NameOf(gang)) {
+    ASSIGN_OR_RETURN(const bool helps, RestartHelps(key, stop));
+    if (!helps) return Spare(gang, "NotNeeded", "its lost ranks have a place again", stop);
+  }
   const Yield yield = HowToYield(chain, pods.objects);
   if (yield.by == Yield::By::kSuspension) return Suspend(gang, *yield.owner, stop);
   if (yield.by == Yield::By::kEviction) return Evict(gang, stop);
   return Spare(gang, "CannotYield", yield.why_not, stop);
+}
+
+// A lost rank's node may be back since the restart was decided, or another be free. Where its next pod is still to come
+// nobody can tell yet.
+base::Result<bool> GangController::RestartHelps(const GangKey& key, const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(const Look look, LookAt(key, stop));
+  const bool placed = look.gang != nullptr && look.gang->status.placement && !look.members.refusal &&
+                      look.members.ranks.size() == look.gang->status.placement->nodes.size();
+  if (!placed || !look.members.Missing().empty()) return true;
+  const std::optional<Action> rule = RepairLostRanks(look.Input(clock_.WallNow()));
+  if (!rule) return false;
+  const auto* repair = std::get_if<RepairRanks>(&*rule);
+  if (repair == nullptr) return true;
+  const PlanAnswer answer =
+      RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair->lost,
+                    {}, repair->barred);
+  return !std::holds_alternative<PlannedGang>(answer);
 }
 
 // It stays, and who waits for its room has to look for another.

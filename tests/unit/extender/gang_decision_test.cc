@@ -943,6 +943,16 @@ TEST(GangDecision, ReservesNothingForAGangThatWasOnlyObserved) {
   scene.Expect<Nothing>();
 }
 
+TEST(GangDecision, MakesAGangAnewThatWasMadeWhileItsPodsWereRefused) {
+  Scene scene;
+  scene.Planned();
+  scene.ReleaseAndBindBoth();
+  scene.Made().spec.parallelism.reset();  // somebody deleted the one before it
+  scene.Expect<DeleteGang>();
+  scene.gang.reset();
+  EXPECT_TRUE(scene.Expect<CreateGang>().gang.spec.parallelism);
+}
+
 TEST(GangDecision, ReachesTheSameDecisionFromTheSameObjects) {
   Scene scene;
   scene.Planned();

@@ -428,6 +428,40 @@ TEST(GangPreemption, RestartsADegradedGangWholeWhereItAsksForThatAndOnceInTenMin
   EXPECT_EQ(world.Writes("PATCH jobs"), 4);
 }
 
+TEST(GangPreemption, CallsARestartOffWhereTheNodeIsBackBeforeTheOwnerIsSuspended) {
+  World world("su:2 node:2 gpu:8 nic:8 rail:8");
+  RunningExtender extender(world);
+  JobWords words{.name = "low", .pods = 2, .parallelism = "tp=8,dp=2"};
+  words.annotations = {{keys::kRequire, "tp=nvlink,dp=su"}, {keys::kOnDegraded, "restart"}};
+  world.Start(words);
+  ASSERT_TRUE(world.Runs(extender, "low"));
+  world.server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.write() && request.plural == "jobs") return test::StatusResponse(503, "", "away");
+    return std::nullopt;
+  });
+  const std::string node = kube::StringAt(world.Pod("low-1"), {"spec", "nodeName"});
+  const auto cordon = [&](bool on, const std::string& word) {
+    world.server.Edit(kube::kNodes, {"", node}, [on](Json& object) { object["spec"]["unschedulable"] = on; });
+    return extender.Until([&] { return extender.controller().current()->Unusable(node) == word; });
+  };
+  const auto restarting = [&world] {
+    const auto gang = world.GangOf("low");
+    return gang && crds::IsTrue(gang->status.conditions, crds::kPreempted);
+  };
+  ASSERT_TRUE(cordon(true, "Cordoned"));
+  world.server.Remove(kube::kPods, {"train", "low-1"});
+  world.PutPod(words, kube::Uid(world.Job("low")), 1);
+  ASSERT_TRUE(extender.Until(restarting)) << world.Summary("low");
+  ASSERT_TRUE(cordon(false, ""));
+  world.server.Intercept(nullptr);
+  ASSERT_TRUE(extender.Until([&] {
+    world.Play();
+    return !restarting() && world.Summary("low").starts_with("Running");
+  })) << world.Summary("low");
+  EXPECT_FALSE(IsSuspended(world.Job("low")));
+  EXPECT_FALSE(kube::Annotation(world.Job("low"), keys::kRestartedAt)) << "nobody was stopped";
+}
+
 // Its leader's clock ran ahead when it was restarted last, and was set back since.
 TEST(GangPreemption, RestartsAGangWhoseLastRestartIsInAFarFuture) {
   World world("su:2 node:2 gpu:8 nic:8 rail:8");

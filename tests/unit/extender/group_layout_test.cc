@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "extender/owner_layout.h"
 #include "tests/unit/extender/pod_words.h"
 
@@ -256,6 +258,40 @@ TEST(PodsByThemselves, EndWithTheLastOfThem) {
   done["status"]["phase"] = "Succeeded";
   EXPECT_EQ(Read(nullptr, {done}).owner_state, OwnerState::kFinished);
   EXPECT_EQ(ReadMembers(MembershipOf(done).key, nullptr, {}).owner_state, OwnerState::kGone);
+}
+
+Json LetGoBy(Json pod, const std::string& gang_uid, int rank) {
+  pod["spec"].erase("schedulingGates");
+  auto& annotations = pod["metadata"]["annotations"];
+  annotations["heddle.dev/gang-uid"] = gang_uid;
+  annotations["heddle.dev/rank"] = std::to_string(rank);
+  annotations["heddle.dev/node"] = "node-00";
+  annotations["heddle.dev/gpus"] = "0,1,2,3,4,5,6,7";
+  annotations["heddle.dev/epoch"] = "1";
+  return pod;
+}
+
+Json SucceededOf(Json pod) {
+  pod["status"]["phase"] = "Succeeded";
+  return pod;
+}
+
+TEST(PodsByThemselves, ThatUseTheNameAgainAreNotDoneWithThoseOfTheRunBefore) {
+  for (const auto& [first, second] : {std::pair("0", "1"), std::pair("", "")}) {
+    const Json old_first = SucceededOf(LetGoBy(Lone("old-a", "2", first), "gang-1", 0));
+    const Json old_second = SucceededOf(LetGoBy(Lone("old-b", "2", second), "gang-1", 1));
+    const Json again = Lone("new-a", "2", first);
+    EXPECT_EQ(Read(nullptr, {again, old_first, old_second}).seen(), 1) << "the other one is still to come";
+    const Json last = LetGoBy(Lone("new-b", "2", second), "gang-2", 1);
+    EXPECT_EQ(Read(nullptr, {old_first, old_second, last}).seen(), 1);
+    const Json done = SucceededOf(LetGoBy(again, "gang-2", 0));
+    EXPECT_EQ(Read(nullptr, {old_first, old_second, done, last}).seen(), 2) << "of this run it counts";
+  }
+}
+
+TEST(PodsByThemselves, OneThatIsMadeAgainFindsTheOthersOfItsRunDone) {
+  const Json done = SucceededOf(LetGoBy(Lone("a", "2", "0"), "gang-1", 0));
+  EXPECT_EQ(Read(nullptr, {done, Lone("b", "2", "1")}).seen(), 2);
 }
 
 TEST(PodsByThemselves, OfAControllerThatNumbersThemAreItsGang) {
