@@ -135,8 +135,9 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
   }
   for (Ground& one : ground.grounds.fabrics) {
     for (std::size_t n = 0; n < one.nodes.size(); ++n) {
-      const auto node = ground.nodes.find(one.fabric->nodes[n].node.name);
-      if (node != ground.nodes.end()) one.nodes[n].unusable = WhyUnusable(node->second);
+      const topology::Node& found = one.fabric->nodes[n].node;
+      const auto node = ground.nodes.find(found.name);
+      if (node != ground.nodes.end()) one.nodes[n].unusable = WhyUnusable(node->second, &found);
     }
   }
   return ground;

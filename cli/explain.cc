@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -358,6 +359,18 @@ std::set<kube::ObjectKey> FindBegun(const ExplainReading& reading, const std::ve
   return begun;
 }
 
+void TakeNodes(const ExplainReading& reading, Stuck& stuck) {
+  std::map<std::string_view, const topology::Node*> found;
+  for (const crds::NodeTopology& one : reading.fabrics.topologies) found[one.name] = &one.status.node;
+  for (const Json& node : reading.nodes) {
+    const std::string name = kube::Name(node);
+    stuck.nodes[name] = node;
+    const auto its = found.find(name);
+    const std::string why = WhyUnusable(node, its == found.end() ? nullptr : its->second);
+    if (!why.empty()) stuck.unusable[name] = why;
+  }
+}
+
 void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
   const crds::Gang& gang = *explanation.gang;
   if (gang.status.observed && !crds::WasPriced(gang.status) && !gang.status.message.empty())
@@ -390,10 +403,7 @@ void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
     stuck.done =
         kube::ReadIndexes(kube::StringAt(reading.owner, {"status", "completedIndexes"}), gang.spec.pods);
   }
-  for (const Json& node : reading.nodes) {
-    stuck.nodes[kube::Name(node)] = node;
-    if (const std::string why = WhyUnusable(node); !why.empty()) stuck.unusable[kube::Name(node)] = why;
-  }
+  TakeNodes(reading, stuck);
   explanation.remedies = FindRemedies(*grounds, stuck);
 }
 

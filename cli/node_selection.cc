@@ -2,16 +2,20 @@
 
 #include <algorithm>
 
+#include "crds/node_use.h"
 #include "kube/object.h"
 
 namespace heddle::cli {
 
 using topology::NodeId;
 
-std::string WhyUnusable(const Json& node) {
-  const Json* ready = kube::Condition(node, "Ready");
-  if (ready == nullptr || kube::StringAt(*ready, {"status"}) != "True") return "NotReady";
-  return kube::BoolAt(node, {"spec", "unschedulable"}).value_or(false) ? "Cordoned" : "";
+std::string WhyUnusable(const Json& node, const topology::Node* found) {
+  crds::NodeUse use = crds::NodeUseOf(node);
+  if (found != nullptr) {
+    if (!topology::Check(*found).empty()) use.published = "TopologyContradictory";
+    if (const auto offered = crds::OfferedGpusOf(node)) use.gpus = crds::CompareGpus(offered->count, *found);
+  }
+  return crds::WhyOutOfUse(use);
 }
 
 std::vector<NodeId> NodesWithLabels(const Ground& ground, const std::map<std::string, Json>& nodes,

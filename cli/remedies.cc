@@ -243,7 +243,7 @@ void TryNodes(const Trials& trials, const Stuck& stuck, Remedies& remedies) {
   const auto micros = trials.TryWith(all);
   if (!micros) return;
   remedies.found.push_back({Remedy::Kind::kNodeBack,
-                            fmt::format("all {} nodes back that are NotReady or cordoned now", all.size()),
+                            fmt::format("all {} nodes back that are out of use now", all.size()),
                             {all.begin(), all.end()},
                             *micros});
 }

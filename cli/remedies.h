@@ -33,7 +33,7 @@ struct Remedies {
 struct Stuck {
   const crds::Gang* gang = nullptr;
   std::vector<Json> pods;                       // its own, all
-  std::map<std::string, std::string> unusable;  // by node: "NotReady", "Cordoned"
+  std::map<std::string, std::string> unusable;  // by node, as WhyUnusable
   std::map<std::string, Json> nodes;            // Node objects, for selectors
   // Ranks that are done by the word of its Job, also where their pods are gone. Nothing = its owner was not asked.
   std::optional<std::set<int>> done = std::nullopt;

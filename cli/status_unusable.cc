@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "cli/node_selection.h"
 #include "cli/status_parts.h"
 #include "crds/condition.h"
 #include "crds/gpu_indexes.h"
-#include "crds/pod_templates.h"
+#include "crds/node_use.h"
 #include "kube/object.h"
 
 namespace heddle::cli {
@@ -23,18 +22,6 @@ std::map<std::string, const Json*> IndexByName(const base::Result<Objects>& obje
   if (!objects) return by_name;
   for (const Json& one : *objects) by_name.emplace(kube::Name(one), &one);
   return by_name;
-}
-
-// The GPUs that pods may be given. Nothing where the Node does not say what it offers, as in a file that was cut.
-std::optional<int> AllocatableGpus(const Json& node) {
-  const Json* allocatable = kube::Find(node, {"status", "allocatable"});
-  if (allocatable == nullptr || !allocatable->is_object()) return std::nullopt;
-  std::int64_t gpus = 0;
-  for (const auto& [resource, amount] : allocatable->items()) {
-    // As a quantity: a thousand, which time slicing may make of a few, is written 1k.
-    if (crds::IsGpuResource(resource)) gpus += std::clamp<std::int64_t>(crds::BytesOf(amount), 0, 1024);
-  }
-  return int(gpus);
 }
 
 // The Fabric that keeps a node out, by node.
@@ -76,21 +63,18 @@ std::string MismatchSentence(const crds::GpuCounts& gpus) {
   return sentence;
 }
 
-// The sentence for GpuCountMismatch; empty where the counts agree.
-std::string CompareGpus(const Json& topology, const Json& node) {
-  const std::optional<int> allocatable = AllocatableGpus(node);
-  if (!allocatable) return "";
+std::optional<crds::GpuCounts> CountBoth(const Json& topology, const Json& node) {
+  const auto offered = crds::OfferedGpusOf(node);
+  if (!offered) return std::nullopt;
   const Json& found = kube::ArrayAt(topology, {"status", "gpus"});
   const auto healthy = std::count_if(found.begin(), found.end(), [](const Json& gpu) {
     return kube::StringAt(gpu, {"health"}) == "Healthy";
   });
-  const crds::GpuCounts gpus{*allocatable, int(healthy), int(found.size())};
-  return gpus.agree() ? "" : MismatchSentence(gpus);
+  return crds::GpuCounts{offered->count, int(healthy), int(found.size())};
 }
 
 }  // namespace
 
-// In the order of WhyUnusable in extender/occupancy.cc, so that a node has the word that the planner has for it.
 std::map<std::string, Unusable> FindUnusable(const StatusReading& reading) {
   std::map<std::string, Unusable> unusable;
   if (!reading.topologies) return unusable;
@@ -99,26 +83,28 @@ std::map<std::string, Unusable> FindUnusable(const StatusReading& reading) {
   const std::set<std::string> late = LateAgents(reading);
   const auto judge = [&](const std::string& name, const Json& topology) -> Unusable {
     const auto node = nodes.find(name);
-    if (reading.nodes && node == nodes.end()) return {"NodeGone", "", ""};
+    const auto fabric = excluding.find(name);
+    crds::NodeUse use;
     if (node != nodes.end()) {
-      if (std::string why = WhyUnusable(*node->second); !why.empty()) return {std::move(why), "", ""};
+      use = crds::NodeUseOf(*node->second);
+      use.gpus = CountBoth(topology, *node->second);
     }
-    if (const auto fabric = excluding.find(name); fabric != excluding.end())
-      return {"Excluded", "", fabric->second};
-    if (std::string why = WordOfReport(topology); !why.empty()) return {std::move(why), "", ""};
-    if (late.contains(name)) return {"TopologyStale", "", ""};
-    if (node == nodes.end()) return {};
-    std::string differ = CompareGpus(topology, *node->second);
-    return differ.empty() ? Unusable{} : Unusable{"GpuCountMismatch", std::move(differ), ""};
+    use.gone = reading.nodes && node == nodes.end();
+    use.published = fabric != excluding.end() ? std::string(crds::kExcludedNode) : WordOfReport(topology);
+    use.silent = late.contains(name);
+    Unusable why{crds::WhyOutOfUse(use), "", ""};
+    if (why.word == crds::kGpuCountMismatch) why.message = MismatchSentence(*use.gpus);
+    if (why.word == crds::kExcludedNode) why.fabric = fabric->second;
+    return why;
   };
   for (const auto& [name, topology] : topologies) {
     if (Unusable why = judge(name, *topology); !why.word.empty()) unusable.emplace(name, std::move(why));
   }
   for (const auto& [name, node] : nodes) {
-    const int gpus = AllocatableGpus(*node).value_or(0);
+    const int gpus = crds::OfferedGpusOf(*node).value_or(crds::OfferedGpus{}).count;
     if (gpus == 0 || topologies.contains(name)) continue;
     if (const auto fabric = excluding.find(name); fabric != excluding.end()) {
-      unusable.emplace(name, Unusable{"Excluded", "", fabric->second});
+      unusable.emplace(name, Unusable{crds::kExcludedNode, "", fabric->second});
     } else {
       unusable.emplace(name, Unusable{"NoTopology", base::Counted(gpus, "GPU") + " allocatable", ""});
     }

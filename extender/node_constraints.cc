@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "crds/gpu_indexes.h"
+#include "crds/node_use.h"
+#include "crds/quantity.h"
 #include "extender/pod_facts.h"
-#include "extender/quantity.h"
 #include "kube/packed.h"
 
 namespace heddle::extender {
@@ -88,20 +90,20 @@ void ReadAllocatable(const kube::Json& node, NodeFacts& facts) {
   if (allocatable == nullptr || !allocatable->is_object()) return;
   for (const auto& [name, value] : allocatable->items()) {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    const std::int64_t amount = ParseQuantity(text).value_or(0);
+    const std::int64_t amount = crds::ParseQuantity(text).value_or(0);
     if (name == "cpu") {
-      facts.milli_cpu = ParseMilliQuantity(text).value_or(0);
+      facts.milli_cpu = crds::ParseMilliQuantity(text).value_or(0);
     } else if (name == "memory") {
       facts.memory_bytes = amount;
     } else if (name == "pods") {
       facts.pods = amount;
-    } else if (crds::IsGpuResource(name)) {
-      if (amount == 0) continue;
-      facts.gpus += int(std::min<std::int64_t>(amount, 1024));
-      facts.gpu_resource = name;
-    } else if (name != "ephemeral-storage") {
+    } else if (name != "ephemeral-storage" && !crds::IsGpuResource(name)) {
       facts.extended.emplace_back(name, amount);
     }
+  }
+  if (auto offered = crds::OfferedGpusOf(node)) {
+    facts.gpus = offered->count;
+    facts.gpu_resource = std::move(offered->resource);
   }
 }
 

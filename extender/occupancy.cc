@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "crds/gpu_indexes.h"
+#include "crds/node_use.h"
 #include "extender/compute_domain.h"
 
 namespace heddle::extender {
@@ -21,26 +22,18 @@ std::uint32_t FreePositions(const topology::Node& node, const std::vector<Hold>&
   return free;
 }
 
-int HealthyGpus(const topology::Node& node) {
-  return int(std::count_if(node.gpus.begin(), node.gpus.end(),
-                           [](const topology::Gpu& gpu) { return gpu.healthy; }));
-}
-
-bool CountsAgree(const topology::Node& topology, const NodeFacts& node) {
-  return crds::GpuCounts{node.gpus, HealthyGpus(topology), int(topology.gpus.size())}.agree();
-}
-
 std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topology, const NodeFacts* node) {
-  if (node == nullptr) return "NodeGone";
-  if (!node->ready) return "NotReady";
-  if (node->cordoned) return "Cordoned";
-  if (const auto found = inputs.fabrics->unusable.find(topology.name);
-      found != inputs.fabrics->unusable.end()) {
-    return found->second;
+  crds::NodeUse use;
+  use.gone = node == nullptr;
+  if (node != nullptr) {
+    use.ready = node->ready;
+    use.cordoned = node->cordoned;
+    use.gpus = crds::CompareGpus(node->gpus, topology);
   }
-  if (inputs.stale_nodes.contains(topology.name)) return "TopologyStale";
-  if (!CountsAgree(topology, *node)) return "GpuCountMismatch";
-  return {};
+  const auto spoken = inputs.fabrics->unusable.find(topology.name);
+  if (spoken != inputs.fabrics->unusable.end()) use.published = spoken->second;
+  use.silent = inputs.stale_nodes.contains(topology.name);
+  return crds::WhyOutOfUse(use);
 }
 
 // One node's claims, in the order in which they count.

@@ -14,9 +14,9 @@
 #include "crds/gang_gate.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
+#include "crds/quantity.h"
 #include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
-#include "extender/quantity.h"
 #include "kube/packed.h"
 
 namespace heddle::extender {
@@ -45,7 +45,7 @@ void Read(const kube::Json* list, Amounts& into, std::string& problem) {
   if (list == nullptr || !list->is_object()) return;
   for (const auto& [name, value] : list->items()) {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    const auto amount = name == "cpu" ? ParseMilliQuantity(text) : ParseQuantity(text);
+    const auto amount = name == "cpu" ? crds::ParseMilliQuantity(text) : crds::ParseQuantity(text);
     if (!amount) {
       problem = fmt::format("the quantity {} of {} cannot be read", text, name);
       continue;

@@ -6,8 +6,8 @@
 #include "crds/at_once.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
+#include "crds/quantity.h"
 #include "extender/pod_facts.h"
-#include "extender/quantity.h"
 #include "extender/verbs.h"
 
 namespace heddle::extender {
@@ -25,7 +25,7 @@ int GpusOf(const dom::element& container) {
   for (const std::string_view name : crds::kGpuResources) {
     std::int64_t number = 0;
     const auto value = container["resources"]["limits"][name];
-    if (value.get(number) != simdjson::SUCCESS) number = ParseQuantity(Text(value)).value_or(0);
+    if (value.get(number) != simdjson::SUCCESS) number = crds::ParseQuantity(Text(value)).value_or(0);
     gpus += int(std::clamp<std::int64_t>(number, 0, 1 << 16));
   }
   return gpus;

@@ -74,6 +74,18 @@ TEST_F(WhereItWouldLand, LeavesOutNodesThatAreNotReadyOrThatItDoesNotSelect) {
   EXPECT_THAT(output.out, AllOf(Not(HasSubstr("node-03")), Not(HasSubstr("node-05")), HasSubstr("node-17")));
 }
 
+TEST_F(WhereItWouldLand, LeavesOutANodeWhoseDevicePluginOffersOtherGpusThanItsAgentFinds) {
+  AddCluster("su:1 node:17 gpu:8 nic:8 rail:8 transport:ib");
+  for (int n = 0; n < 17; ++n) {
+    const std::string name = fmt::format("node-{:02}", n);
+    AddNode(name, true);
+    server.Edit(kube::kNodes, {"", name}, [n](Json& node) {
+      node["status"]["allocatable"] = {{"nvidia.com/gpu", n == 3 ? "4" : "8"}};
+    });
+  }
+  EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-16")));
+}
+
 TEST_F(WhereItWouldLand, IsNoQuestionForWhatIsNoGangOrHasItsPlace) {
   AddCluster("su:2 node:16 gpu:8 nic:8 rail:8 transport:ib");
   AddSample("rdma/hca");

@@ -1,13 +1,13 @@
-#include "extender/quantity.h"
+#include "crds/quantity.h"
 
 #include <array>
 #include <limits>
 #include <utility>
 
-namespace heddle::extender {
+namespace heddle::crds {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 // mantissa · 10^ten · 1024^kibi
 struct Scaled {
@@ -91,10 +91,10 @@ std::int64_t Evaluate(Scaled scaled) {
   std::int64_t value = scaled.mantissa;
   if (value == 0) return 0;
   for (; scaled.kibi > 0; --scaled.kibi) {
-    if (__builtin_mul_overflow(value, std::int64_t{1024}, &value)) return kMost;
+    if (__builtin_mul_overflow(value, std::int64_t{1024}, &value)) return kLargest;
   }
   for (; scaled.ten > 0; --scaled.ten) {
-    if (__builtin_mul_overflow(value, std::int64_t{10}, &value)) return kMost;
+    if (__builtin_mul_overflow(value, std::int64_t{10}, &value)) return kLargest;
   }
   bool remainder = false;
   for (; scaled.ten < 0 && value > 0; ++scaled.ten) {
@@ -121,4 +121,4 @@ std::optional<std::int64_t> ParseMilliQuantity(std::string_view text) {
   return Parse(text, 3);
 }
 
-}  // namespace heddle::extender
+}  // namespace heddle::crds

@@ -1,10 +1,10 @@
-#include "extender/quantity.h"
+#include "crds/quantity.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace heddle::extender {
+namespace heddle::crds {
 namespace {
 
 TEST(Quantity, ReadsWhatKubernetesWrites) {
@@ -42,4 +42,4 @@ TEST(Quantity, RefusesEverythingElse) {
 }
 
 }  // namespace
-}  // namespace heddle::extender
+}  // namespace heddle::crds
