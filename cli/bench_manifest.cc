@@ -8,6 +8,7 @@
 
 #include "cli/quality_view.h"
 #include "crds/keys.h"
+#include "crds/node_devices.h"
 #include "crds/parallelism.h"
 
 namespace heddle::cli {
@@ -103,12 +104,10 @@ Json Worker(const BenchOptions& options, const BenchRanks& ranks) {
            {{"metadata", {{"annotations", Annotations(options, ranks)}}}, {"spec", std::move(spec)}}}};
 }
 
-// Where heddle.dev/fabric puts it: nodeagent/devices/offer.h. sshd starts ranks without the container's variables, so
-// mpirun hands it on; NCCL goes on without a file that is not there.
-constexpr std::string_view kNcclConfFile = "/etc/heddle/nccl/nccl.conf";
-
 Json Launcher(const BenchOptions& options, const BenchRanks& ranks, placement::Collective collective) {
-  // What NCCL says of its ways (sockets, RDMA, GPUDirect) is read with the results.
+  // sshd starts ranks without the container's variables, so mpirun hands on where heddle.dev/fabric puts NCCL's
+  // configuration; NCCL goes on without a file that is not there. What it says of its ways (sockets, RDMA, GPUDirect)
+  // is read with the results.
   Json command = Json::array({"mpirun",
                               "--allow-run-as-root",
                               "-np",
@@ -120,7 +119,7 @@ Json Launcher(const BenchOptions& options, const BenchRanks& ranks, placement::C
                               "-x",
                               "NCCL_DEBUG_SUBSYS=INIT,NET",
                               "-x",
-                              fmt::format("NCCL_CONF_FILE={}", kNcclConfFile),
+                              fmt::format("NCCL_CONF_FILE={}/{}", crds::kNcclFolder, crds::kNcclConf),
                               ProgramOf(collective),
                               "-b",
                               "1M",

@@ -10,6 +10,7 @@
 #include "base/nearest_word.h"
 #include "cli/check_ground.h"
 #include "cli/explain_target.h"
+#include "cli/kept_spares.h"
 #include "cli/live_cluster.h"
 #include "cli/node_selection.h"
 #include "crds/gang.h"
@@ -109,6 +110,8 @@ void ReadResources(kube::Client& client, CheckGround& in, const std::stop_token&
 base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& notes,
                                              const std::stop_token& stop) {
   ASSIGN_OR_RETURN(FabricReading reading, ReadCluster(client, stop));
+  LandingGround ground;
+  ground.spares = ReadKeptSpares(client, reading.fabrics, reading.notes, stop);
   ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
   ASSIGN_OR_RETURN(const auto gangs, ListOrWhyNot(client, HeddleResource(keys::kGang, true), {}, stop));
   AddGangs(gangs, files);
@@ -120,7 +123,6 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
              "\n";
   }
   notes += NoteLines(reading.notes);
-  LandingGround ground;
   ASSIGN_OR_RETURN(ground.grounds, GroundsOf(std::move(files)));
   if (auto nodes = client.ListAll(kube::kNodes, {}, stop)) {
     for (Json& node : nodes->items) {

@@ -397,7 +397,12 @@ void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
   if (!LacksRoom(gang) || !grounds) return;
   // Which of its ranks still stand where it was placed nobody says.
   if (reading.fabrics.in_files && gang.status.placement && reading.own_pods.empty()) return;
-  Stuck stuck{.gang = &gang, .pods = reading.own_pods, .unusable = {}, .nodes = {}, .done = std::nullopt};
+  Stuck stuck{.gang = &gang,
+              .pods = reading.own_pods,
+              .unusable = {},
+              .nodes = {},
+              .spares = reading.spares,
+              .done = std::nullopt};
   // Not of a Job of a JobSet's, which counts its own pods only.
   if (reading.kind == "Job" && kube::Uid(reading.owner) == gang.spec.owner.uid) {
     stuck.done =

@@ -27,6 +27,7 @@ struct ExplainReading {
   std::vector<Json> gangs;        // of all namespaces we may see
   std::vector<Json> nodes;        // where a gang lacks room; else empty
   FabricReading fabrics;
+  int spares = 0;  // that the extender's new gangs leave free; where a gang lacks room
   std::vector<std::string> notes;
 };
 

@@ -13,6 +13,7 @@
 #include "cli/advice.h"
 #include "cli/commands.h"
 #include "cli/explain_target.h"
+#include "cli/kept_spares.h"
 #include "cli/live_cluster.h"
 #include "crds/gpu_indexes.h"
 #include "crds/parallelism.h"
@@ -150,6 +151,9 @@ base::Result<ExplainReading> ReadFor(kube::Client& client, const ExplainTarget& 
   std::vector<std::string> said_later;
   TRY(ReadPods(client, GangOf(reading, said_later), stop, reading));
   ASSIGN_OR_RETURN(reading.fabrics, ReadCluster(client, stop));
+  const auto gang = GangOf(reading, said_later);
+  if (gang && LacksRoom(*gang))
+    reading.spares = ReadKeptSpares(client, reading.fabrics.fabrics, reading.notes, stop);
   return reading;
 }
 
@@ -236,6 +240,8 @@ std::string NoteOfFiles(const ExplainReading& reading, const crds::Gang& gang, b
       note += fmt::format(" ({} of {} pods are bound)", bound, gang.spec.pods);
   }
   if (LacksRoom(gang) && reading.nodes.empty()) note += "; each node counts as Ready";
+  if (LacksRoom(gang) && MayHaveSpares(reading.fabrics.fabrics))
+    note += "; how many nodes the extender keeps as spares is not in them, and these count as free";
   return note;
 }
 

@@ -158,11 +158,12 @@ Landing LandingOf(const Json& object, const crds::CheckedWorkload& checked, cons
     landing.why_not_asked = "it has its place already; `kubectl heddle explain` says where and why";
     return landing;
   }
-  const auto asked = AskedOf(object, checked);
+  auto asked = AskedOf(object, checked);
   if (!asked) {
     landing.why_not_asked = asked.error().message;
     return landing;
   }
+  asked->request.spares = ground.spares;
   landing.gangs = asked->gangs;
   const BestFabric best = DecideWithSelector(ground, *asked);
   if (best.ground == nullptr) {

@@ -32,6 +32,7 @@ struct Landing {
 struct LandingGround {
   Grounds grounds;                    // nodes that a gang may not use are marked so
   std::map<std::string, Json> nodes;  // Node objects, for selectors; empty = they could not be read
+  int spares = 0;                     // free nodes that new gangs leave in each NVLink domain over nodes
   bool in_files = false;              // as it was when they were written, or will be once it is built
 };
 

@@ -81,6 +81,9 @@ class Trials {
     request_.require = spec.require;
     request_.prefer = spec.prefer;
     request_.pods.assign(left.pods.size(), {.gpus = spec.gpus_per_pod});
+    // As the extender: what ran once had a place, and spares are there to repair it.
+    const bool had_place = crds::FindCondition(stuck.gang->status.conditions, crds::kRunning) != nullptr;
+    request_.spares = had_place ? 0 : stuck.spares;
     left_ = std::move(left.pods);
     Select();
     for (const Json& pod : stuck.pods) Fix(pod, use);
@@ -109,6 +112,7 @@ class Trials {
   std::optional<std::int64_t> TryAnew() const {
     placement::ClusterState state = ground_.State();
     placement::GangRequest request = request_;
+    request.spares = stuck_.spares;  // what is started anew is a new gang
     for (auto& pod : request.pods) {
       if (!pod.fixed_node) continue;
       const std::uint32_t held = pod.fixed_gpus.value_or(0) & ~state.node(*pod.fixed_node).free_gpus;

@@ -35,6 +35,7 @@ struct Stuck {
   std::vector<Json> pods;                       // its own, all
   std::map<std::string, std::string> unusable;  // by node, as WhyUnusable
   std::map<std::string, Json> nodes;            // Node objects, for selectors
+  int spares = 0;  // free nodes that new gangs leave in each NVLink domain over nodes
   // Ranks that are done by the word of its Job, also where their pods are gone. Nothing = its owner was not asked.
   std::optional<std::set<int>> done = std::nullopt;
 };

@@ -146,7 +146,8 @@ Json StatusApplyJson(const Gang& object);
 // "train", or of one of several gangs "serve/0": the owner, or the group without its kind.
 std::string GangTitle(const GangSpec& spec);
 // DNS-1123 and stable: "<title>-<first 8 of the owner's UID>-<attempt>", cut to 63 characters. Of pods that
-// name their gang, "<title>-pods-<attempt>": which of them is the owner is chance.
+// name their gang, "<title>-pods-<attempt>": which of them is the owner is chance. Of groups, whose titles alone tell
+// them apart, one whose title does not fit or is no name ("train_a") has a hash instead of what was cut or changed.
 std::string GangName(const GangSpec& spec);
 
 // Groups of pods without an owner that all of them share.

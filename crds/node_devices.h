@@ -58,6 +58,10 @@ struct DeviceReport {
 
 inline constexpr std::size_t kMaxDeviceEntries = 64;
 
+// Where containers with heddle.dev/fabric find NCCL's configuration.
+inline constexpr std::string_view kNcclFolder = "/etc/heddle/nccl";
+inline constexpr std::string_view kNcclConf = "nccl.conf";
+
 // "2/2": resources that are offered, of those that should be; "?" where nobody reported.
 std::string DevicesSummary(const std::vector<DeviceReport>& reports);
 

@@ -68,9 +68,9 @@ struct NcclMount {
   friend bool operator==(const NcclMount&, const NcclMount&) = default;
 };
 
-// Where containers find them.
-inline constexpr std::string_view kNcclFolder = "/etc/heddle/nccl";
-inline constexpr std::string_view kNcclConf = "nccl.conf";
+// Where containers find them, and under which names.
+using crds::kNcclConf;
+using crds::kNcclFolder;
 inline constexpr std::string_view kNcclTopology = "topology.xml";
 
 // So many pods of a node can have heddle.dev/fabric. It must not be what a node runs out of: kubelets have 110 pods by

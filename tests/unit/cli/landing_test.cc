@@ -86,6 +86,24 @@ TEST_F(WhereItWouldLand, LeavesOutANodeWhoseDevicePluginOffersOtherGpusThanItsAg
   EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-16")));
 }
 
+TEST_F(WhereItWouldLand, LeavesTheSparesThatTheExtenderKeeps) {
+  AddCluster("rack:1 tray:17 gpu:8 nic:8 rail:8 rate:400 nvl");
+  const kube::Resource deployments{"apps", "v1", "deployments", "Deployment", true};
+  server.Serve(deployments);
+  const Output unknown = Where(sound);
+  EXPECT_THAT(unknown.out, HasSubstr("would land now"));
+  EXPECT_THAT(unknown.out + unknown.err, HasSubstr("keeps as spares is not known"));
+  Json deployment = kube::NewObject(deployments, {"heddle-system", "heddle-scheduler"});
+  Json extender;
+  extender["command"] = Json::array({"heddle-extender", "--spares=2"});
+  deployment["spec"]["template"]["spec"]["containers"] = Json::array();
+  deployment["spec"]["template"]["spec"]["containers"].push_back(extender);
+  server.Put(deployments, deployment);
+  const Output kept = Where(sound);
+  EXPECT_THAT(kept.out, HasSubstr("has no place now"));
+  EXPECT_THAT(kept.out + kept.err, Not(HasSubstr("spares is not known")));
+}
+
 TEST_F(WhereItWouldLand, IsNoQuestionForWhatIsNoGangOrHasItsPlace) {
   AddCluster("su:2 node:16 gpu:8 nic:8 rail:8 transport:ib");
   AddSample("rdma/hca");
