@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "crds/gpu_indexes.h"
 #include "crds/node_topology.h"
 #include "extender/compute_domain.h"
+#include "extender/gang_key.h"
 #include "extender/node_constraints.h"
 #include "extender/pod_facts.h"
 #include "extender/resources.h"
@@ -67,6 +69,7 @@ void Checks::PodChanged(const Json& before, const Json& after) {
   if (pod.occupies()) claim.bound = pod.node;
   if (pod.plan && !pod.gated) {
     claim.told = true;
+    begun_.insert(claim.gang);
     claim.planned = pod.plan->node;
     claim.plan_of = pod.plan->gang_uid;
     claim.gpus = pod.plan->gpus == 0 ? ~0u : pod.plan->gpus;
@@ -152,6 +155,26 @@ void Checks::CheckPlan(const Json& object) {
                       pod.key.name, pod.plan->rank, pod.plan->node, pod.plan->epoch, pod.plan->gang_uid));
 }
 
+void Checks::KeepSpares(std::map<std::string, std::string> domains, int spares) {
+  nvlink_ = std::move(domains);
+  spares_ = spares;
+}
+
+// Who has begun may be under repair, or be planned anew around what runs, and those may use them.
+void Checks::CheckSpares(const crds::Gang& gang) {
+  if (spares_ == 0 || begun_.contains(extender::KeyOfGang(gang).owner_uid)) return;
+  std::map<std::string, int> nodes;
+  for (const auto& [node, domain] : nvlink_) ++nodes[domain];
+  std::set<std::string> used;
+  for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) used.insert(row.node);
+  for (const std::string& node : used) {
+    const auto domain = nvlink_.find(node);
+    if (domain == nvlink_.end() || --nodes[domain->second] >= spares_) continue;
+    Violate("SparesStay",
+            fmt::format("Gang {} is new and leaves no {} nodes of {}", gang.name, spares_, domain->second));
+  }
+}
+
 // One that was there and is gone went with the owner of its gang, whose name is not used again.
 void Checks::CheckDomain(const Json& pod) {
   const std::string name = extender::ClaimedComputeDomain(pod);
@@ -172,6 +195,7 @@ void Checks::GangChanged(const Json& before, const Json& after) {
   if (!gang)
     return Violate("PlanBeforePod", "Gang " + kube::Name(after) + " cannot be read: " + gang.error().message);
   if (!gang->status.placement) return;
+  if (before.is_null() || kube::Find(before, {"status", "placement"}) == nullptr) CheckSpares(*gang);
   auto& plans = plans_[{gang->uid, gang->status.placement->epoch}];
   auto rows = crds::ToRows(*gang->status.placement);
   if (std::find(plans.begin(), plans.end(), rows) == plans.end()) plans.push_back(std::move(rows));

@@ -30,6 +30,8 @@ struct Violation {
 //   SpecStays          of a pod past its gates only the node is set, of a Gang nothing in spec changes
 //   NoJobFailedByUs    no Job fails of pods that an extender has deleted
 //   DomainBeforePod    a pod that claims a channel is past the gate only once its ComputeDomain has been made
+//   SparesStay         a gang of which no pod was ever let go is planned on no more nodes of an NVLink domain than leave the
+//                      spares
 //   NoHotLoop          a process sends no more requests a minute than it has reasons for
 //
 // and, when it is asked to, at rest: AllOrNothing, FeasibleRuns, NothingLeaked, StatusSettles. Thread rule: as
@@ -40,6 +42,8 @@ class Checks {
 
   void Changed(const kube::Resource& resource, const kube::Json& before, const kube::Json& after);
   void Requested(const Process& process, const test::ApiRequest& request, const kube::HttpResponse& response);
+  // The NVLink domain of each node whose domain is over several, and how many nodes of each are spares.
+  void KeepSpares(std::map<std::string, std::string> domains, int spares);
   void Violate(std::string rule, std::string what);
   const std::vector<Violation>& violations() const { return violations_; }
 
@@ -65,6 +69,7 @@ class Checks {
   void CheckDomain(const kube::Json& pod);
   void CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now);
   void CheckCount(const std::string& node);
+  void CheckSpares(const crds::Gang& gang);
 
   Simulation& simulation_;
   std::vector<Violation> violations_;
@@ -73,6 +78,9 @@ class Checks {
   std::map<std::pair<std::string, std::int64_t>, std::vector<std::vector<crds::PlacedPod>>>
       plans_;                                         // gang UID, epoch
   std::set<std::string> domains_;                     // every ComputeDomain there ever was, by its key
+  std::map<std::string, std::string> nvlink_;         // of each node: its NVLink domain
+  int spares_ = 0;                                    // of each of them
+  std::set<std::string> begun_;                       // gangs of which a pod was let go, by their owner's UID
   std::set<std::string> gone_;                        // UIDs of deleted Gangs
   std::map<std::string, std::string> owners_;         // of every pod there ever was, by name
   std::map<std::string, std::string> deleted_by_us_;  // pod → its owner's UID

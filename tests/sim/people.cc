@@ -118,7 +118,7 @@ void People::Submit() {
     return world_.gpus_per_node() == 8 ? Draw(kServers, random_) : Draw(kTrays, random_);
   };
   Shape shape = draw();
-  while (shape.gpus == world_.gpus_per_node() && shape.pods > int(world_.nodes().size())) shape = draw();
+  while (shape.gpus == world_.gpus_per_node() && shape.pods > world_.nodes_for_gangs()) shape = draw();
   JobWords words{.name = fmt::format("job-{}", submitted_++),
                  .pods = shape.pods,
                  .gpus = shape.gpus,
@@ -144,7 +144,7 @@ void People::Submit() {
 
 // Each node has one channel, so each pod needs a node of its own.
 bool People::AsksForDomain(int pods) {
-  if (!world_.has_compute_domains() || pods > int(world_.nodes().size())) return false;
+  if (!world_.has_compute_domains() || pods > world_.nodes_for_gangs()) return false;
   return random_.Unit() < trouble_.compute_domain;
 }
 
@@ -157,7 +157,7 @@ void People::Serve() {
   const int gpus = world_.gpus_per_node();
   const Shape shape = gpus == 8 ? Draw(kServers, random_) : Draw(kTrays, random_);
   const int groups = shape.pods <= 2 ? 1 + int(random_.Below(2)) : 1;
-  if (shape.pods * groups > gpus / shape.gpus * int(world_.nodes().size())) return;
+  if (shape.pods * groups > gpus / shape.gpus * world_.nodes_for_gangs()) return;
   JobWords words{.name = fmt::format("serve-{}", served_++),
                  .pods = shape.pods * groups,
                  .gpus = shape.gpus,
@@ -347,10 +347,10 @@ void People::Scale() {
   if (!started) return;
   const int replica = parallelism->tp * parallelism->cp * parallelism->pp;
   const int step = replica / std::gcd(replica, words.gpus);
-  int most = std::min(12, world_.gpus_per_node() / words.gpus * int(world_.nodes().size()));
-  // A tensor group over trays takes two of a rack's three.
+  int most = std::min(12, world_.gpus_per_node() / words.gpus * world_.nodes_for_gangs());
+  // A tensor group over trays takes two of a rack's three that are no spares.
   if (parallelism->tp > world_.gpus_per_node()) most = std::min(most, 4);
-  if (words.compute_domain) most = std::min(most, int(world_.nodes().size()));
+  if (words.compute_domain) most = std::min(most, world_.nodes_for_gangs());
   if (most < step) return;
   const int size = step * int(1 + random_.Below(std::uint64_t(most / step)));
   if (size == words.pods) return;

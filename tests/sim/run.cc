@@ -82,6 +82,11 @@ class Draw {
     setting.leader_sets = SometimesToo(kServe, 2) > 0;
     const bool racks = setting.cluster.starts_with("rack");
     setting.compute_domains = racks && SometimesToo(kComputeDomain, 1) > 0;
+    // A tray more in each rack, so that what fits without spares fits beside them.
+    if (racks && SometimesToo(kSpares, 1) > 0) {
+      setting.cluster = "rack:2 tray:4 gpu:4 nic:4 rail:4 rate:400 nvl";
+      setting.spares = 1;
+    }
     return setting;
   }
 
@@ -98,7 +103,7 @@ class Draw {
     return Sometimes(most, random);
   }
 
-  static constexpr std::uint64_t kServe = 3, kComputeDomain = 4;
+  static constexpr std::uint64_t kServe = 3, kComputeDomain = 4, kSpares = 5;
   base::Random random_;
   const std::uint64_t seed_;
 };
@@ -374,9 +379,9 @@ class Life {
     world_.checks().Violate("NothingLeaked", "nobody owns these and they are still there:" + left);
   }
 
-  // A Job over every GPU: a slot that leaked would be missing.
+  // A Job over every GPU but the spares': a slot that leaked would be missing.
   void FillWhole() {
-    const int pods = int(world_.nodes().size()), gpus = world_.gpus_per_node();
+    const int pods = world_.nodes_for_gangs(), gpus = world_.gpus_per_node();
     const JobWords whole{.name = "whole",
                          .pods = pods,
                          .gpus = gpus,

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "crds/fabric_assembly.h"
@@ -160,11 +163,19 @@ QueueRule::Kept World::KeptNodes(const Process& process) {
 void World::AddNodes(const Setting& setting) {
   const auto parsed = topology::ParseSynthetic(setting.cluster);
   CHECK(parsed.has_value());
+  std::map<std::string, std::string> racks;
+  std::set<std::string> domains;
   for (const topology::Node& node : parsed->nodes) {
+    if (node.nvlink_domain && node.nvlink_domain->spans_nodes) {
+      racks[node.name] = node.nvlink_domain->id;
+      domains.insert(node.nvlink_domain->id);
+    }
     nodes_.push_back(node.name);
     gpus_per_node_ = int(node.gpus.size());
     kubelets_.Add(node);
   }
+  spare_nodes_ = setting.spares * int(domains.size());
+  checks_.KeepSpares(std::move(racks), setting.spares);
   for (const auto& [name, fabric] : crds::AssembleFabrics(parsed->nodes, {})) fabrics_.push_back(name);
   MakeFabrics();
 }
@@ -186,6 +197,7 @@ void World::StartExtender(Machine& machine) {
     Link link(network_, process);
     extender::DaemonOptions options;
     options.identity = process.name();
+    options.spares = setting_.spares;
     options.leadership.identity = "heddle-extender_" + process.name();
     options.leadership.scheduler_identity = machine.host;
     options.leadership.own_lease = setting_.own_lease;

@@ -32,6 +32,7 @@ struct Setting {
   int extenders = 2;
   bool leader_sets = false;            // LeaderWorkerSet is installed
   bool compute_domains = false;        // NVIDIA's DRA driver is installed; for NVLink domains over nodes
+  int spares = 0;                      // see placement::GangRequest
   bool watch_list = true;              // false: an API server from before it
   std::chrono::milliseconds skew{0};   // between the wall clocks of the two
   std::chrono::milliseconds drift{0};  // by so much a second the second one's grows
@@ -71,6 +72,8 @@ class World {
     return setting_.own_lease ? "default-scheduler" : std::string(crds::keys::kSchedulerName);
   }
   const std::vector<std::string>& nodes() const { return nodes_; }
+  // So many of them can be used at once, without the spares.
+  int nodes_for_gangs() const { return int(nodes_.size()) - spare_nodes_; }
   const std::vector<std::string>& fabrics() const { return fabrics_; }  // names of the Fabrics of these nodes
   int gpus_per_node() const { return gpus_per_node_; }
   bool has_compute_domains() const { return domain_driver_ != nullptr; }
@@ -123,7 +126,7 @@ class World {
   std::unique_ptr<LeaderSets> leader_sets_;      // null where it is not installed
   std::unique_ptr<DomainDriver> domain_driver_;  // the same
   std::vector<std::string> nodes_, fabrics_;
-  int gpus_per_node_ = 0;
+  int gpus_per_node_ = 0, spare_nodes_ = 0;
   std::map<const Process*, std::uint64_t> requests_before_;
 };
 

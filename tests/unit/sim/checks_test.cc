@@ -108,6 +108,29 @@ TEST_F(ChecksTest, SeeMoreGpusInUseThanThereAre) {
   EXPECT_THAT(Broken(), testing::ElementsAre("NoGpuTwice"));
 }
 
+TEST_F(ChecksTest, SeeANewGangOnASpareAndLetOneThatHasBegunUseIt) {
+  checks_.KeepSpares({{"node-0", "rack-0"}, {"node-1", "rack-0"}}, 1);
+  const auto commit_both = [this](const std::string& name) {
+    crds::Gang gang;
+    gang.ns = "team";
+    gang.name = name;
+    gang.uid = "another-" + name;
+    gang.spec.owner = {"batch/v1", "Job", name, "job-" + name};
+    gang.spec.pods = 2;
+    gang.spec.gpus_per_pod = 8;
+    gang.spec.gpu_resource = "nvidia.com/gpu";
+    gang.status.placement = crds::ToColumns({{"node-0", 0xff, {}}, {"node-1", 0xff, {}}}, 1);
+    server_.Put(extender::kGangs, crds::ToJson(gang));
+  };
+  Commit("a", 0xff, 8);
+  server_.Put(kube::kPods, PodOf("a", "0,1,2,3,4,5,6,7", 8));
+  server_.Remove(extender::kGangs, {"team", "a"});
+  commit_both("a");
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+  commit_both("b");
+  EXPECT_THAT(Broken(), testing::ElementsAre("SparesStay"));
+}
+
 TEST_F(ChecksTest, SeeAPodThatWasToldWhatNoGangSays) {
   Commit("a", 0x0f, 4);
   server_.Put(kube::kPods, PodOf("a", "4,5,6,7", 4));
