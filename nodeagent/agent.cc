@@ -302,6 +302,46 @@ kube::EventRecorderOptions RecorderOf(const AgentOptions& options) {
   return recorder;
 }
 
+// `devices` is null where none are served. All of them outlive the callbacks.
+MonitorCallbacks CallbacksOf(const AgentOptions& options, Teller& teller, Metrics& metrics, Devices* devices,
+                             Publisher& publisher, Lossless& qos) {
+  MonitorCallbacks callbacks;
+  callbacks.on_sight = [&options, &teller, &metrics, devices, &publisher, &qos,
+                        before = SightPtr()](const SightPtr& sight) mutable {
+    LogObservation(options, before, *sight);
+    teller.Look(*sight);
+    metrics.Saw(sight);
+    // The devices first: what is published of the first look must not be without them.
+    if (devices != nullptr) (*devices)->Look(sight->seen);
+    publisher.Offer(sight->seen);
+    qos.Saw(*sight);
+    before = sight;
+  };
+  callbacks.on_pass = [&metrics](Pass pass, auto took) { metrics.Passed(pass, took); };
+  callbacks.on_events = [&metrics, &qos](const std::vector<KernelEvent>& events) {
+    metrics.Heard(events);
+    qos.Hear(events);
+  };
+  callbacks.on_sources = [&metrics](const auto& sources) { metrics.Sources(sources); };
+  return callbacks;
+}
+
+// Beside the monitor: tells of passes that hang, or ends the agent once its one look is published.
+std::jthread StartWaiter(Monitor& monitor, Publisher& publisher, Metrics& metrics, base::Clock& clock,
+                         const AgentOptions& options, std::stop_source& ended) {
+  if (!options.once) {
+    return std::jthread([&monitor, &publisher, &metrics, &clock, &options](const std::stop_token& gone) {
+      TellStuck(monitor, publisher, metrics, clock, options, gone);
+    });
+  }
+  return std::jthread([&publisher, &clock, &ended](std::stop_token gone) {
+    constexpr auto kPoll = std::chrono::milliseconds(100);
+    while (!publisher.published() && clock.SleepFor(kPoll, gone)) {
+    }
+    ended.request_stop();
+  });
+}
+
 }  // namespace
 
 void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::Random random,
@@ -354,37 +394,8 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   const Grants grants(publisher, clock, options, stop, devices.get());
   std::stop_source ended;
   const std::stop_callback also(stop, [&ended] { ended.request_stop(); });
-  SightPtr before;
-  MonitorCallbacks callbacks;
-  callbacks.on_sight = [&](const SightPtr& sight) {
-    LogObservation(options, before, *sight);
-    teller.Look(*sight);
-    metrics.Saw(sight);
-    // The devices first: what is published of the first look must not be without them.
-    if (devices) (*devices)->Look(sight->seen);
-    publisher.Offer(sight->seen);
-    qos.Saw(*sight);
-    before = sight;
-  };
-  callbacks.on_pass = [&metrics](Pass pass, auto took) { metrics.Passed(pass, took); };
-  callbacks.on_events = [&metrics, &qos](const std::vector<KernelEvent>& events) {
-    metrics.Heard(events);
-    qos.Hear(events);
-  };
-  callbacks.on_sources = [&metrics](const auto& sources) { metrics.Sources(sources); };
-  std::jthread waiter;
-  if (!options.once) {
-    waiter = std::jthread(
-        [&](const std::stop_token& gone) { TellStuck(monitor, publisher, metrics, clock, options, gone); });
-  } else {
-    // There is nothing to do but to wait until it is published.
-    waiter = std::jthread([&](std::stop_token gone) {
-      constexpr auto kPoll = std::chrono::milliseconds(100);
-      while (!publisher.published() && clock.SleepFor(kPoll, gone)) {
-      }
-      ended.request_stop();
-    });
-  }
+  const MonitorCallbacks callbacks = CallbacksOf(options, teller, metrics, devices.get(), publisher, qos);
+  const std::jthread waiter = StartWaiter(monitor, publisher, metrics, clock, options, ended);
   monitor.Run(callbacks, ended.get_token());
 }
 
