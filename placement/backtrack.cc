@@ -45,6 +45,7 @@ Backtrack::Backtrack(ClusterState& state, const GangRequest& request, const Gang
     : state_(state), request_(request), classes_(classes), hints_(hints), budget_(budget) {
   const std::size_t pods = request.pods.size(), nodes = state.fabric().nodes.size();
   keep_ = std::max<std::size_t>(16, kKeptNodes / pods);
+  cut_ = !state.dense().cells_bound() && !CellsDecide(state.dense(), classes);
   places_.assign(pods, {});
   for (int t = 0; t < kTierCount; ++t) {
     const auto tier = std::size_t(t);
@@ -72,7 +73,9 @@ Backtrack::Outcome Backtrack::Run(const Visit& visit, bool every_set) {
   const auto mark = state_.Mark();
   Outcome outcome = Outcome::kImpossible;
   bool found = false;
-  if (PlaceFixed()) {
+  if (!PlaceFixed()) {
+    if (pod_in_conflict_ < 0) outcome = Outcome::kGaveUp;
+  } else {
     outcome = Search([&](const std::vector<PodPlacement>& places) {
       found = true;
       return visit(places);
@@ -84,15 +87,17 @@ Backtrack::Outcome Backtrack::Run(const Visit& visit, bool every_set) {
   return outcome;
 }
 
-// Bound pods with known GPUs stand before anything is searched. Their GPUs may be counted as taken already.
+// Bound pods with known GPUs stand before anything is searched. Their GPUs may be counted as taken already. False and
+// nobody in conflict: cells say nothing of whether they keep the requirements.
 bool Backtrack::PlaceFixed() {
   for (std::size_t p = 0; p < request_.pods.size(); ++p) {
     const PodRequest& pod = request_.pods[p];
     const bool stands = pod.fixed_node && (pod.fixed_gpus || pod.gpus == 0);
     if (!stands) continue;
     const PodPlacement place{*pod.fixed_node, pod.fixed_gpus.value_or(0)};
-    if (!PairsHold(std::int32_t(p), place) || !Pin(std::int32_t(p), place.node)) {
-      pod_in_conflict_ = int(p);
+    const bool pairs = PairsHold(std::int32_t(p), place);
+    if (!pairs || !Pin(std::int32_t(p), place.node)) {
+      if (!pairs || !cut_) pod_in_conflict_ = int(p);
       return false;
     }
     places_[p] = place;

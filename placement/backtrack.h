@@ -63,7 +63,7 @@ class Backtrack {
   const std::vector<PodPlacement>& hints_;
   std::int64_t budget_;
   std::size_t keep_;
-  bool cut_ = false;
+  bool cut_ = false;  // something was left out, or cells leave something out
   bool saw_all_ = false;
   bool every_set_ = false;
   bool largest_first_ = false;

@@ -294,7 +294,9 @@ void DenseFabric::NumberCells() {
       first = fabric_.domains[std::size_t(where.domain)].nodes.front();
     }
     const auto& anchor = fabric_.nodes[std::size_t(first)];
-    if (anchor.unit != where.unit || anchor.node.site != where.node.site) nested_ = false;
+    const bool elsewhere = anchor.node.site != where.node.site;
+    if (anchor.unit != where.unit || elsewhere) nested_ = false;
+    if ((anchor.unit != where.unit && where.unit != kNone) || elsewhere) cells_bound_ = false;
     const std::int32_t unit = anchor.unit != kNone ? anchor.unit : units + first;
     const std::int32_t spine = anchor.unit != kNone ? spine_of[std::size_t(anchor.unit)] : unit;
     keys[std::size_t(n)] = {sites.at(anchor.node.site), spine, unit, first, n};

@@ -72,9 +72,12 @@ class DenseFabric {
   // place nobody knows get cells of their own, which prove nothing.
   bool known(Tier tier, std::int32_t cell) const { return known_[std::size_t(tier)][std::size_t(cell)]; }
   bool all_known(Tier tier) const { return all_known_[std::size_t(tier)]; }
-  // False when some NVLink domain spans scalable units, or one node of it has a unit that nobody knows: then cells of
-  // units bound the search and do not decide it (CellsDecide).
+  // False when some NVLink domain spans scalable units, or one node of it has a unit that nobody knows: then what fits
+  // into cells of units may not fit (CellsDecide).
   bool nested() const { return nested_; }
+  // Whether nodes of one unit or site lie in one cell: what does not fit into cells then fits nowhere. An NVLink domain
+  // that spans units takes nodes out of theirs.
+  bool cells_bound() const { return cells_bound_; }
   std::string CellName(Tier tier, std::int32_t cell) const;
 
   const GpuPort& port(topology::NodeId node, int gpu) const {
@@ -152,7 +155,7 @@ class DenseFabric {
   std::array<std::vector<bool>, kTierCount> known_;
   std::array<bool, kTierCount> all_known_{};
   std::vector<topology::NodeId> node_at_;
-  bool nested_ = true;
+  bool nested_ = true, cells_bound_ = true;
   std::vector<std::int32_t> first_port_;
   std::vector<GpuPort> ports_;
   std::vector<NodeFacts> facts_;  // by node

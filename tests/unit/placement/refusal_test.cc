@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "placement/dense.h"
 #include "placement/planner.h"
 #include "tests/unit/placement/fabrics.h"
 
@@ -51,6 +52,40 @@ TEST(Refusal, SaysThatGpusAreFreeWhereOnlyPodSlotsAreShort) {
       Refused(state, Gang(Sizes(8, 1, 4), 8)).sentence,
       "4 pods need 8 GPUs on a node each; 3 fit now; enough GPUs are free, but CPU, memory, pod slots or "
       "another resource beside them is short");
+}
+
+// Nodes 1 and 2 are of two units and of one NVLink domain: beside 3 there is a place for two pods in 2's own unit.
+TEST(Refusal, ProvesNothingWhereADomainTakesANodeOutOfItsUnit) {
+  auto fabric = FabricOf{.units = 2, .nodes = 2}.Build();
+  fabric.nodes[2].domain = 1;
+  fabric.domains[1].nodes = {1, 2};
+  fabric.domains[1].gpus = 16;
+  fabric.domains[1].spans_nodes = true;
+  fabric.domains[2].nodes.clear();
+  fabric.domains[2].gpus = 0;
+  auto nodes = AllFree(fabric);
+  nodes[0].free_gpus = nodes[1].free_gpus = 0;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  ASSERT_FALSE(state.dense().cells_bound());
+  auto request = Gang(Sizes(8, 1, 2), 8);
+  request.require = {{Axis::kGang, Level::kUnit}};
+  const Refusal refusal = Refused(state, request);
+  EXPECT_EQ(refusal.reason, RefusalReason::kNotFoundInBudget) << refusal.sentence;
+}
+
+TEST(Refusal, IsProvedAllTheSameWhereOnlyTheUnitOfATrayIsNotKnown) {
+  auto fabric = FabricOf{.units = 1, .nodes = 8, .gpus = 4, .leaves = 4, .racks_per_unit = 2}.Build();
+  fabric.nodes[7].unit = topology::kNone;
+  fabric.nodes[7].uplinks.assign(4, {});
+  fabric.units[0].nodes.pop_back();
+  auto nodes = AllFree(fabric);
+  for (std::size_t n = 1; n < 7; ++n) nodes[n].free_gpus = 0;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  ASSERT_FALSE(state.dense().nested());
+  auto request = Gang(Sizes(4, 1, 2), 4);
+  request.require = {{Axis::kGang, Level::kUnit}};
+  const Refusal refusal = Refused(state, request);
+  EXPECT_EQ(refusal.reason, RefusalReason::kRequirement) << refusal.sentence;
 }
 
 }  // namespace
