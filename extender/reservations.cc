@@ -123,8 +123,15 @@ void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<
   }
 }
 
-// Its Gang has ended or was deleted, but while the pod lives it may be bound any moment, and may have been already: the
-// watch of pods can be behind that of their owner.
+// Whether the Gang that holds slots now has a rank of the number that the pod was told.
+bool HasRank(const Holders& holders, const PodFacts& pod) {
+  const auto holder = holders.find(pod.gang);
+  return holder != holders.end() && pod.plan->rank >= 0 &&
+         std::size_t(pod.plan->rank) < holder->second.ranks.size();
+}
+
+// Its Gang has ended, was deleted or has fewer ranks now, but while the pod lives it may be bound any moment, and may
+// have been already: the watch of pods can be behind that of their owner.
 void AddTold(const PodFacts& pod, std::vector<Reservation>& all) {
   if (pod.gated || !pod.live() || !pod.node.empty()) return;
   Hold hold = HoldOf(pod, pod.plan->gpus, Hold::Source::kReserved);
@@ -161,7 +168,7 @@ std::vector<Reservation> ReservationsOf(const SnapshotInputs& inputs) {
              done == inputs.done.end() ? none : done->second, all);
   }
   for (const auto& pod : inputs.pods) {
-    if (pod->plan && !holders.contains(pod->gang)) AddTold(*pod, all);
+    if (pod->plan && !HasRank(holders, *pod)) AddTold(*pod, all);
   }
   return all;
 }

@@ -251,6 +251,22 @@ TEST(Snapshot, HoldsWhatALivePodWasToldAlsoWhenItsGangHasEnded) {
   EXPECT_EQ(stage.Free(kA), 0xFFu) << "what is deleted before it is bound never is";
 }
 
+TEST(Snapshot, HoldsWhatALivePodWasToldAlsoWhenItsGangHasFewerRanksNow) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 1, .node = kB, .gpus = 0x0F, .gang_uid = "before"};
+  EXPECT_EQ(stage.Free(kA), 0xF0u);
+  EXPECT_EQ(stage.Free(kB), 0xF0u);
+  EXPECT_TRUE(stage.Take().Conflicts(kB, 0x0F, GangKey{"train", "other", 0})[0].told);
+  const Snapshot snapshot = stage.Take();
+  topology::NodeId id = topology::kNone;
+  const FabricView* view = snapshot.FindNode(kB, id);
+  ASSERT_NE(view, nullptr);
+  EXPECT_EQ(view->state.node(id).free_milli_cpu, 63'000) << "and what goes with the GPUs";
+}
+
 TEST(Snapshot, CountsCpuMemoryPodsAndExtendedResources) {
   Stage stage;
   stage.Bound("a", kA, 1).demand.resources = {
