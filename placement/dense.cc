@@ -95,6 +95,18 @@ TorusWay WayOn(const std::array<int, 3>& size, const std::array<int, 3>& a, cons
   return way;
 }
 
+// The node that stands for its NVLink domain: the first whose unit is known, so that one whose unit nobody knows yet
+// does not take the others out of theirs.
+NodeId AnchorOf(const Fabric& fabric, NodeId node) {
+  const topology::DomainId domain = fabric.nodes[std::size_t(node)].domain;
+  if (domain == kNone) return node;
+  const std::vector<NodeId>& nodes = fabric.domains[std::size_t(domain)].nodes;
+  if (nodes.empty()) return node;
+  const auto known = std::find_if(nodes.begin(), nodes.end(),
+                                  [&](NodeId one) { return fabric.nodes[std::size_t(one)].unit != kNone; });
+  return known != nodes.end() ? *known : nodes.front();
+}
+
 // A torus node forwards for others: it has two links in each dimension, each as fast as its NICs together.
 // Routing goes one dimension after the other, so where every node sends as far the same way, as in a ring or
 // between stages, a link carries as many flows as a flow takes links in that dimension. Neighbours have the
@@ -283,16 +295,13 @@ void DenseFabric::NumberCells() {
   std::int32_t next_site = 0;
   for (auto& [name, id] : sites) id = next_site++;
 
-  // Keys by node, coarsest first: site, spine set, unit, NVLink domain, node. A domain takes the place of its
-  // first node, so that cells nest even where its nodes disagree.
+  // Keys by node, coarsest first: site, spine set, unit, NVLink domain, node. A domain takes the place of one
+  // of its nodes, so that cells nest even where they disagree.
   using Key = std::array<std::int32_t, 5>;
   std::vector<Key> keys(static_cast<std::size_t>(nodes));
   for (NodeId n = 0; n < nodes; ++n) {
     const auto& where = fabric_.nodes[std::size_t(n)];
-    NodeId first = n;
-    if (where.domain != kNone && !fabric_.domains[std::size_t(where.domain)].nodes.empty()) {
-      first = fabric_.domains[std::size_t(where.domain)].nodes.front();
-    }
+    const NodeId first = AnchorOf(fabric_, n);
     const auto& anchor = fabric_.nodes[std::size_t(first)];
     const bool elsewhere = anchor.node.site != where.node.site;
     if (anchor.unit != where.unit || elsewhere) nested_ = false;
@@ -321,7 +330,7 @@ void DenseFabric::NumberCells() {
     for (int t = changed; t >= 0; --t) {
       if (t > 0) first_child_[std::size_t(t)].push_back(count[std::size_t(t) - 1]);
       ++count[std::size_t(t)];
-      const auto& where = fabric_.nodes[std::size_t(n)];
+      const auto& where = fabric_.nodes[std::size_t(AnchorOf(fabric_, n))];
       bool known = true;
       if (Tier(t) == Tier::kDomain) known = where.domain != kNone;
       if (Tier(t) == Tier::kUnit) known = where.unit != kNone;
@@ -444,10 +453,11 @@ TorusWay DenseFabric::WayBetween(NodeId a, NodeId b) const {
 std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
   std::int32_t node_cell = cell;
   for (int t = int(tier); t > 0; --t) node_cell = children(Tier(t), node_cell).first;
-  const topology::FabricNode& where = fabric_.nodes[std::size_t(node_at(node_cell))];
+  const NodeId first = node_at(node_cell);
+  if (tier == Tier::kNode) return fabric_.nodes[std::size_t(first)].node.name;
+  const topology::FabricNode& where = fabric_.nodes[std::size_t(AnchorOf(fabric_, first))];
   switch (tier) {
     case Tier::kNode:
-      return where.node.name;
     case Tier::kDomain:
       return where.domain != kNone ? fabric_.domains[std::size_t(where.domain)].id : where.node.name;
     case Tier::kUnit:

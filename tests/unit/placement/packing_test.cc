@@ -257,6 +257,25 @@ TEST(Counting, CountsRacksThoughTheUnitOfATrayIsNotKnown) {
             "closed");
 }
 
+TEST(DenseFabric, LeavesARackInItsUnitThoughThatOfItsFirstTrayIsNotKnown) {
+  auto fabric = FabricOf{.units = 1, .nodes = 8, .gpus = 4, .leaves = 4, .racks_per_unit = 2}.Build();
+  fabric.nodes[0].unit = topology::kNone;
+  fabric.nodes[0].uplinks.assign(4, {});
+  fabric.units[0].nodes.erase(fabric.units[0].nodes.begin());
+  auto nodes = AllFree(fabric);
+  for (const std::size_t n : {0U, 2U, 3U, 5U, 6U, 7U}) nodes[n].free_gpus = 0;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  const DenseFabric& dense = state.dense();
+  const std::int32_t unit = dense.cell(Tier::kUnit, 1);
+  EXPECT_EQ(unit, dense.cell(Tier::kUnit, 4));
+  EXPECT_TRUE(dense.known(Tier::kUnit, unit) && dense.cells_bound());
+  EXPECT_EQ(dense.CellName(Tier::kUnit, unit), "su-0");
+  EXPECT_EQ(dense.CellName(Tier::kNode, dense.cell(Tier::kNode, 0)), "node-0000");
+  auto request = Gang(Sizes(4, 1, 2), 4);
+  request.require = {{Axis::kGang, Level::kUnit}};
+  Planned(state, request);
+}
+
 TEST(Packing, FindsAPlaceIfAndOnlyIfThereIsOne) {
   int found = 0, refused = 0;
   for (const std::uint64_t seed : test::Seeds(1500)) {
