@@ -1,5 +1,6 @@
 #include "operator/daemon.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <condition_variable>
@@ -265,7 +266,9 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::C
                       },
                   .transport = options_.ufm_transport,
                   .on_answers = [this] { Settle(); }}),
-      page_(clock, {.topologies = topology_view_, .gangs = gang_view_}, options_.identity),
+      // An identity may be given, and outlives the process whose revisions these are.
+      page_(clock, {.topologies = topology_view_, .gangs = gang_view_},
+            fmt::format("{}-{:x}", options_.identity, random_.Next())),
       feed_(clock, PageReads(), page_) {}
 
 page::Feed::Reads Daemon::Impl::PageReads() {

@@ -1,6 +1,7 @@
 #include "operator/page/fabric_view.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "operator/page/gang_piece.h"
@@ -16,7 +17,9 @@ constexpr std::size_t kMaxSentences = 100;  // of a fabric; its Fabric object ha
 constexpr std::size_t kMaxSentence = 400;
 constexpr std::size_t kMaxSuspect = 800;  // it ends with what to do
 constexpr std::size_t kMaxGangs = 2000;
-constexpr std::size_t kMaxEnded = 100;  // of these
+constexpr std::size_t kMaxEnded = 100;      // of these
+constexpr std::size_t kMaxUnread = 100;     // of these
+constexpr std::size_t kFirstWaiting = 500;  // of these, before those that hold something
 
 // A rail that one leaf has not, because all of its hosts' end there, is another thing than one that nobody knows.
 int RailOf(const topology::Leaf& leaf) {
@@ -87,18 +90,49 @@ base::WallTime EndedAt(const crds::Gang& gang) {
   return ended == nullptr ? base::WallTime() : ended->last_transition;
 }
 
-// Those that hold something first, then the last that ended: one that ran for weeks was planned before all others, and
-// mode observe plans none.
-std::vector<const crds::Gang*> Chosen(const std::vector<crds::Gang>& gangs) {
-  std::vector<const crds::Gang*> active, ended;
-  for (const crds::Gang& gang : gangs)
-    (GangStateOf(gang.status) == "ended" ? ended : active).push_back(&gang);
+struct ChosenGangs {
+  std::vector<const crds::Gang*> shown;
+  std::size_t left_out = 0;  // that have not ended
+};
+
+// Those in trouble first, then some that wait and all that hold something, so that neither hides the other where there
+// are thousands; then the last that ended: one that ran for weeks was planned before all others, and mode observe plans
+// none.
+ChosenGangs Chosen(const std::vector<crds::Gang>& gangs, std::size_t limit) {
+  std::vector<const crds::Gang*> shown, waiting, holding, ended;
+  for (const crds::Gang& gang : gangs) {
+    const std::string_view state = GangStateOf(gang.status);
+    if (state == "ended") {
+      ended.push_back(&gang);
+    } else if (state == "degraded") {
+      shown.push_back(&gang);
+    } else {
+      (state == "waiting" ? waiting : holding).push_back(&gang);
+    }
+  }
+  const auto later = waiting.begin() + std::ptrdiff_t(std::min(waiting.size(), kFirstWaiting));
+  shown.insert(shown.end(), waiting.begin(), later);
+  shown.insert(shown.end(), holding.begin(), holding.end());
+  shown.insert(shown.end(), later, waiting.end());
+  const std::size_t left_out = shown.size() - std::min(shown.size(), limit);
+  shown.resize(shown.size() - left_out);
   std::stable_sort(ended.begin(), ended.end(),
                    [](const crds::Gang* a, const crds::Gang* b) { return EndedAt(*a) > EndedAt(*b); });
-  if (ended.size() > kMaxEnded) ended.resize(kMaxEnded);
-  active.insert(active.end(), ended.begin(), ended.end());
-  if (active.size() > kMaxGangs) active.resize(kMaxGangs);
-  return active;
+  ended.resize(std::min({ended.size(), kMaxEnded, limit - shown.size()}));
+  shown.insert(shown.end(), ended.begin(), ended.end());
+  return {.shown = std::move(shown), .left_out = left_out};
+}
+
+void PutGangs(const Seen& seen, const std::map<std::string, int, std::less<>>& nodes, Pieces& pieces) {
+  const std::size_t unread = std::min(seen.unread_gangs.size(), kMaxUnread);
+  for (const auto& [key, error] : seen.unread_gangs) {
+    if (pieces.gangs.size() == unread) break;
+    pieces.gangs[key.ToString()] = Dump(UnreadGangPiece(key, error));
+  }
+  const ChosenGangs chosen = Chosen(seen.gangs, kMaxGangs - unread);
+  for (const crds::Gang* gang : chosen.shown)
+    pieces.gangs[gang->ns + "/" + gang->name] = Dump(GangPiece(*gang, nodes));
+  pieces.gangs_left_out = chosen.left_out + seen.unread_gangs.size() - unread;
 }
 
 Json SourcesPiece(const std::vector<Source>& sources) {
@@ -138,8 +172,7 @@ Pieces Show(const Seen& seen) {
     pieces.nodes.emplace_hint(pieces.nodes.end(), name,
                               NodePiece(name, seen, index == nullptr ? kNoFabric : *index));
   }
-  for (const crds::Gang* gang : Chosen(seen.gangs))
-    pieces.gangs[gang->ns + "/" + gang->name] = Dump(GangPiece(*gang, numbers));
+  PutGangs(seen, numbers, pieces);
   return pieces;
 }
 

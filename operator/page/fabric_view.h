@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "crds/gang.h"
+#include "kube/object.h"
 #include "operator/assembly.h"
 #include "topology/suspects.h"
 
@@ -29,6 +32,7 @@ struct Seen {
   const std::vector<crds::Gang>& gangs;
   const std::vector<Source>& sources;
   std::map<std::string, std::vector<topology::Suspect>> suspects = {};  // by fabric, as its object has them
+  std::map<kube::ObjectKey, std::string> unread_gangs = {};             // Gangs that cannot be read, and why
 };
 
 struct Pieces {
@@ -36,6 +40,7 @@ struct Pieces {
   std::string fabrics;                       // one array, in the order of names
   std::map<std::string, std::string> nodes;  // by name
   std::map<std::string, std::string> gangs;  // by "namespace/name"
+  std::size_t gangs_left_out = 0;            // of those that have not ended
   friend bool operator==(const Pieces&, const Pieces&) = default;
 };
 

@@ -18,15 +18,23 @@ void Feed::Run(const std::stop_token& stop) {
       own_ = Assembler();
       own_assembly_ = nullptr;
       changed_ = true;
+      since_.clear();  // what failed then may have been read since
     }
   }
   page_.Stop();
 }
 
-void Feed::LookOnce(const std::stop_token& stop) {
-  for (std::size_t i = 0; i < 2 && i < reads_.sources.size(); ++i) {
-    if (!reads_.sources[i].second->store().synced()) return;
+// Of what is not needed for any view it is at least known why it cannot be read: until then all nodes would seem free.
+bool Feed::Ready() const {
+  for (std::size_t i = 0; i < reads_.sources.size(); ++i) {
+    const kube::Reflector& source = *reads_.sources[i].second;
+    if (!source.store().synced() && (i < 2 || !source.last_error())) return false;
   }
+  return true;
+}
+
+void Feed::LookOnce(const std::stop_token& stop) {
+  if (!Ready()) return;
   const base::MonotonicTime started = clock_.Now();
   if (pace_.Wait(started) > std::chrono::nanoseconds(0)) return;
   std::vector<Source> sources = Sources();
@@ -37,7 +45,8 @@ void Feed::LookOnce(const std::stop_token& stop) {
   if (assembly == nullptr || (!changed && sources == last_sources_ && late == last_late_)) return;
   std::vector<std::string> names;
   for (const kube::ObjectPtr& object : reads_.topologies.List()) names.push_back(kube::Name(*object));
-  page_.Publish(Show({*assembly, names, late, Gangs(), sources, Suspects()}));
+  ReadGangs();
+  page_.Publish(Show({*assembly, names, late, gangs_, sources, Suspects(), unread_}));
   last_sources_ = std::move(sources);
   last_late_ = std::move(late);
   pace_.Took(started, clock_.Now());
@@ -89,22 +98,26 @@ std::map<std::string, std::vector<topology::Suspect>> Feed::Suspects() const {
   return suspects;
 }
 
-const std::vector<crds::Gang>& Feed::Gangs() {
+void Feed::ReadGangs() {
   decltype(read_) now;
   gangs_.clear();
+  unread_.clear();
   for (const kube::ObjectPtr& object : reads_.gangs.List()) {
     const kube::ObjectKey key = kube::KeyOf(*object);
     const auto known = read_.find(key);
     if (known != read_.end() && known->second.first == object) {
       now.insert(read_.extract(known));
     } else {
-      auto gang = crds::GangFromJson(*object);
-      now.emplace(key, std::pair(object, gang ? std::optional(*std::move(gang)) : std::nullopt));
+      now.emplace(key, std::pair(object, crds::GangFromJson(*object)));
     }
-    if (const std::optional<crds::Gang>& gang = now.at(key).second) gangs_.push_back(*gang);
+    const base::Result<crds::Gang>& gang = now.at(key).second;
+    if (gang) {
+      gangs_.push_back(*gang);
+    } else {
+      unread_.emplace(key, gang.error().message);
+    }
   }
   read_ = std::move(now);
-  return gangs_;
 }
 
 }  // namespace heddle::operators::page

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "kube/reflector.h"
 #include "operator/assembly.h"
 #include "operator/pace.h"
@@ -41,9 +42,10 @@ class Feed {
   void Run(const std::stop_token& stop);
 
  private:
+  bool Ready() const;
   void LookOnce(const std::stop_token& stop);
   std::vector<Source> Sources();
-  const std::vector<crds::Gang>& Gangs();
+  void ReadGangs();
   std::map<std::string, std::vector<topology::Suspect>> Suspects() const;
   AssemblyPtr Assembled(bool changed, const std::stop_token& stop);
 
@@ -58,8 +60,9 @@ class Feed {
   std::vector<Source> last_sources_;
   std::set<std::string> last_late_;
   std::map<std::string, std::string> since_;  // by kind: since when it cannot be read
-  std::map<kube::ObjectKey, std::pair<kube::ObjectPtr, std::optional<crds::Gang>>> read_;
+  std::map<kube::ObjectKey, std::pair<kube::ObjectPtr, base::Result<crds::Gang>>> read_;
   std::vector<crds::Gang> gangs_;
+  std::map<kube::ObjectKey, std::string> unread_;  // gangs that cannot be read, and why
 };
 
 }  // namespace heddle::operators::page

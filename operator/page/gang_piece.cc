@@ -98,4 +98,16 @@ Json GangPiece(const crds::Gang& gang, const std::map<std::string, int, std::les
   return piece;
 }
 
+Json UnreadGangPiece(const kube::ObjectKey& key, const std::string& error) {
+  return {{"key", key.ToString()},
+          {"title", key.name},
+          {"ns", key.ns},
+          {"owner", ""},
+          {"state", "degraded"},
+          {"summary", "Cannot be read"},
+          {"pods", 0},
+          {"gpus", 0},
+          {"message", "it cannot be read: " + Cut(error, 600)}};
+}
+
 }  // namespace heddle::operators::page

@@ -14,5 +14,7 @@ std::string_view GangStateOf(const crds::GangStatus& status);
 
 // One gang as an object: see docs/page.md. `nodes` are positions by name; a gang's node that is not there is left out.
 kube::Json GangPiece(const crds::Gang& gang, const std::map<std::string, int, std::less<>>& nodes);
+// One that cannot be read, and why: in trouble, on no nodes.
+kube::Json UnreadGangPiece(const kube::ObjectKey& key, const std::string& error);
 
 }  // namespace heddle::operators::page

@@ -41,6 +41,7 @@ bool Journal::Update(const Pieces& pieces) {
   changed = Replace(fabrics_, pieces.fabrics) || changed;
   changed = Merge(nodes_, pieces.nodes) || changed;
   changed = Merge(gangs_, pieces.gangs) || changed;
+  changed = Replace(gangs_left_out_, std::to_string(pieces.gangs_left_out)) || changed;
   if (!changed) return false;
   ++revision_;
   if (nodes_.gone.size() + gangs_.gone.size() > kMaxGone) {
@@ -87,6 +88,7 @@ std::optional<std::string> Journal::Since(std::string_view since) const {
   if (fabrics_.revision > known) text += ",\"fabrics\":" + fabrics_.json;
   list("nodes", nodes_);
   list("gangs", gangs_);
+  if (gangs_left_out_.revision > known) text += ",\"gangsLeftOut\":" + gangs_left_out_.json;
   if (!full) {
     gone("goneNodes", nodes_);
     gone("goneGangs", gangs_);

@@ -40,7 +40,7 @@ class Journal {
   const std::string instance_;
   std::uint64_t revision_ = 0;
   std::uint64_t oldest_ = 0;  // what went before this is forgotten
-  Entry sources_, fabrics_;
+  Entry sources_, fabrics_, gangs_left_out_;
   Part nodes_, gangs_;
 };
 

@@ -31,6 +31,7 @@ class Fabric:
         digits = len(str(nodes - 1))
         self.lock = threading.Condition()
         self.revision = 1
+        self.left_out = 0  # gangs
         self.oldest = 1    # who knows less is told everything
         self.changed = {}  # (part, key): revision
         self.gone = {}
@@ -123,7 +124,7 @@ class Fabric:
     def document(self, since=0):
         if since < self.oldest:
             return {"revision": f"made-{self.revision}", "full": True, "sources": [{"kind": kind} for kind in ("NodeTopology", "Fabric", "Gang")],
-                    "fabrics": [self.fabric], "nodes": [self.nodes[name] for name in sorted(self.nodes)], "gangs": [self.gangs[key] for key in sorted(self.gangs)]}
+                    "fabrics": [self.fabric], "nodes": [self.nodes[name] for name in sorted(self.nodes)], "gangs": [self.gangs[key] for key in sorted(self.gangs)], "gangsLeftOut": self.left_out}
         fresh = [key for key, revision in self.changed.items() if revision > since]
         of = {"nodes": self.nodes, "gangs": self.gangs}
         document = {"revision": f"made-{self.revision}", "full": False}

@@ -182,6 +182,16 @@ class Small(PageTestCase):
         page.locator("#list .row", has_text="Waiting").click()
         expect(panel).to_contain_text("64 hosts needed in one scalable unit, best has 12")
 
+    def test_it_says_how_many_gangs_it_is_not_told_of_and_which_cannot_be_read(self):
+        self.fabric.left_out = 1234
+        self.fabric.gangs["lab/odd"] = {"key": "lab/odd", "title": "odd", "ns": "lab", "owner": "", "state": "degraded", "summary": "Cannot be read", "pods": 0, "gpus": 0,
+                                        "message": "it cannot be read: Gang odd: spec.pods: must be an integer"}
+        page = self.open_live()
+        expect(page.locator("#tab-gangs")).to_contain_text(", 1,234 left out")
+        page.locator("#tab-gangs").click()
+        page.locator("#list .row").first.click()
+        expect(page.locator("#panel")).to_contain_text("it cannot be read: Gang odd: spec.pods: must be an integer")
+
     def test_everything_by_keyboard(self):
         page = self.open_live()
         page.keyboard.press("n")

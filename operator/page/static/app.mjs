@@ -84,7 +84,7 @@ function refresh(structureChanged) {
     return (!filter.gang || filter.gang === gang.key) && words.every((word) => said.includes(word) || gang.nodes.some((node) => names?.has(node.name)));
   }).sort(gangOrder);
   $("tab-nodes").textContent = `Nodes ${nodes.length.toLocaleString("en")}`;
-  $("tab-gangs").textContent = `Gangs ${gangs.length.toLocaleString("en")}`;
+  $("tab-gangs").textContent = `Gangs ${gangs.length.toLocaleString("en")}${model.gangsLeftOut ? `, ${model.gangsLeftOut.toLocaleString("en")} left out` : ""}`;
   if (tab === "nodes") {
     list.show(nodes.map((node) => lazily(() => nodeRow(model, node, filter.rail), node.name)), `Nodes, ${nodes.length} of ${model.nodes.length}`,
       isFiltering(filter) ? "No node is like that." : "No nodes yet.");

@@ -25,6 +25,7 @@ export class Model {
   nodes = [];           // sorted by name
   byName = new Map();
   gangs = new Map();    // by key
+  gangsLeftOut = 0;     // that have not ended, of more than are sent
   rails = [];           // numbers, of all fabrics
   #pieces = new Map();  // nodes by name
   #colours = new Map(); // gang key: number of its colour, for as long as it is there
@@ -33,12 +34,13 @@ export class Model {
   apply(document) {
     const came = (part) => Boolean(document[part]?.length);
     let places = Boolean(document.full || document.fabrics) || came("goneNodes");
-    const anything = places || came("nodes") || came("gangs") || came("goneGangs");
+    const anything = places || came("nodes") || came("gangs") || came("goneGangs") || document.gangsLeftOut !== undefined;
     if (!anything) return { anything, places };
     if (document.full) {
       this.#pieces.clear();
       this.gangs.clear();
     }
+    this.gangsLeftOut = document.gangsLeftOut ?? this.gangsLeftOut;
     if (document.fabrics) this.fabrics = document.fabrics.map(readFabric);
     for (const name of document.goneNodes ?? []) this.#pieces.delete(name);
     for (const key of document.goneGangs ?? []) this.gangs.delete(key);

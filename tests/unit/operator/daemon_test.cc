@@ -8,7 +8,9 @@
 
 #include "crds/fabric_switch.h"
 #include "operator/metrics.h"
+#include "operator/page/page.h"
 #include "tests/support/gnmi/fake_dialer.h"
+#include "tests/unit/operator/page/sights.h"
 #include "tests/unit/operator/stage.h"
 
 namespace heddle::operators {
@@ -24,8 +26,9 @@ const kube::ObjectKey kLease{"heddle-system", "heddle-operator"};
 class DaemonTest : public Stage {
  protected:
   struct Running {
-    Running(DaemonTest& test, const std::string& identity, bool leader_elect = true, bool page = false)
-        : daemon(test.server, dialer, test.clock, base::Random(7), metrics,
+    Running(DaemonTest& test, const std::string& identity, bool leader_elect = true, bool page = false,
+            std::uint64_t seed = 7)
+        : daemon(test.server, dialer, test.clock, base::Random(seed), metrics,
                  {.leader_elect = leader_elect, .identity = identity, .page = page}),
           thread([this](std::stop_token stop) { daemon.Run(stop); }) {}
     test::FakeDialer dialer;
@@ -67,6 +70,30 @@ class DaemonTest : public Stage {
       ++asked;
       return answer;
     });
+  }
+  // Asked on another thread, since time passes on this one; discarded where there is none.
+  static std::future<kube::Json> AskForView(Running& running, const std::string& query) {
+    return std::async(std::launch::async, [&running, query] {
+      return kube::Json::parse(
+          running.daemon
+              .AnswerPage({.method = "GET", .path = "/fabric/view.json", .query = query, .host = "localhost"})
+              .body,
+          nullptr, false);
+    });
+  }
+  // Asks again while there is none yet; null where none comes.
+  kube::Json ViewOf(Running& running, const std::string& query) {
+    for (int tries = 0; tries < 10; ++tries) {
+      auto answer = AskForView(running, query);
+      Until([&] { return answer.wait_for(0s) == std::future_status::ready; });
+      kube::Json document = answer.get();
+      if (!document.is_discarded()) return document;
+    }
+    return nullptr;
+  }
+  void Pass(std::chrono::seconds time) {
+    const base::MonotonicTime end = clock.Now() + time;
+    Until([&] { return clock.Now() >= end; });
   }
   bool Assembled(int node_count) {
     const auto object = server.Find(kFabrics, {"", "infiniband"});
@@ -242,6 +269,79 @@ TEST_F(DaemonTest, ShowsTheFabricAlsoWhereItMayNotReadGangsAndSaysSo) {
   EXPECT_EQ(document["nodes"].size(), 4U);
   EXPECT_EQ(document["sources"][0], kube::Json({{"kind", "NodeTopology"}}));
   EXPECT_THAT(document["sources"][2]["error"].get<std::string>(), HasSubstr("gangs is forbidden"));
+  Stop(one);
+}
+
+TEST_F(DaemonTest, ShowsNoNodeAsFreeBeforeItHasReadTheGangsAndHasAlsoThoseThatCannotBeRead) {
+  ReportCluster(kTwoUnits);
+  server.Put(kGangs, crds::ToJson(page::RunningGang({"node-00"})));
+  Json odd = kube::NewObject(kGangs, {"team", "odd"});
+  odd["spec"]["pods"] = "many";
+  server.Put(kGangs, odd);
+  std::atomic<bool> held = true;
+  server.Intercept([&held](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    while (held && request.Line().find("gangs") != std::string::npos) std::this_thread::sleep_for(1ms);
+    return std::nullopt;
+  });
+  Running one(*this, "one", false, true);
+  EXPECT_TRUE(Until([&] { return one.daemon.ready(); }));
+  auto first = AskForView(one, "");
+  Pass(3s);
+  EXPECT_EQ(first.wait_for(0s), std::future_status::timeout) << "all nodes would seem free";
+  held = false;
+  EXPECT_TRUE(Until([&] { return first.wait_for(0s) == std::future_status::ready; }));
+  const kube::Json document = ViewOf(one, "");
+  ASSERT_TRUE(document.contains("gangs"));
+  ASSERT_EQ(document["gangs"].size(), 2U);
+  EXPECT_EQ(document["gangs"][0]["key"], "team/odd");
+  EXPECT_EQ(document["gangs"][0]["state"], "degraded");
+  EXPECT_THAT(document["gangs"][0]["message"].get<std::string>(), HasSubstr("Gang odd: "));
+  EXPECT_EQ(document["gangs"][1]["state"], "running");
+  Stop(one);
+}
+
+TEST_F(DaemonTest, NoRevisionOfItsPageCountsAfterARestartUnderTheSameIdentity) {
+  ReportCluster(kTwoUnits);
+  std::string known;
+  for (const unsigned seed : {7U, 8U}) {
+    Running one(*this, "one", false, true, seed);
+    ASSERT_TRUE(Until([&] { return one.daemon.ready(); }));
+    const kube::Json document = ViewOf(one, "wait=20&since=" + known);
+    ASSERT_TRUE(document.contains("full"));
+    EXPECT_EQ(document["full"], true);
+    known = document["revision"].get<std::string>();
+    Stop(one);
+  }
+}
+
+TEST_F(DaemonTest, SaysOfAKindThatFailsAgainSinceWhenItHasDoneSoThisTime) {
+  ReportCluster(kTwoUnits);
+  Running one(*this, "one", false, true);
+  ASSERT_TRUE(Until([&] { return one.daemon.ready(); }));
+  ASSERT_TRUE(ViewOf(one, "").contains("sources"));
+  // There is a view now, so that each question is answered at once. Nothing where all can be read.
+  const auto since = [&] {
+    const kube::Json document = AskForView(one, "").get();
+    return kube::StringAt(document["sources"][2], {"since"});
+  };
+  const auto fail = [&] {
+    server.Intercept([](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+      if (request.Line().find("gangs") == std::string::npos) return std::nullopt;
+      return kube::HttpResponse{.status = 403, .body = R"({"kind":"Status","code":403})"};
+    });
+    server.CutStreams();
+  };
+  ASSERT_TRUE(Until([&] { return server.open_streams() == 7; }));
+  fail();
+  ASSERT_TRUE(Until([&] { return !since().empty(); }));
+  const std::string before = since();
+  // Nobody looks while it is well again.
+  Pass(page::Page::kInterest + 10s);
+  server.Intercept(nullptr);
+  ASSERT_TRUE(Until([&] { return server.open_streams() == 7; }));
+  fail();
+  Pass(10s);
+  EXPECT_TRUE(Until([&] { return since() > before; })) << since();
   Stop(one);
 }
 

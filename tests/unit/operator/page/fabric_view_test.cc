@@ -230,6 +230,47 @@ TEST(FabricView, KeepsEveryGangThatHoldsSomethingAndTheLastThatEnded) {
   EXPECT_FALSE(pieces.gangs.contains("team/gang-10"));
 }
 
+TEST(FabricView, OfTooManyGangsNoneInTroubleIsLeftOutAndItSaysHowManyAre) {
+  Sight sight(kFourNodes);
+  const auto add = [&](const std::string& name, int count, std::string_view condition) {
+    for (int i = 0; i < count; ++i) {
+      crds::Gang gang = RunningGang({"node-01"});
+      gang.name = name + std::to_string(i);
+      if (condition.empty()) {
+        gang.status.conditions.clear();
+      } else {
+        crds::SetCondition(
+            gang.status.conditions,
+            {.type = std::string(condition), .status = crds::ConditionStatus::kTrue, .reason = "x"});
+      }
+      sight.gangs.push_back(gang);
+    }
+  };
+  add("a-waiting-", 2500, "");
+  add("b-running-", 1000, crds::kRunning);
+  add("c-degraded-", 10, crds::kDegraded);
+  add("d-ended-", 10, crds::kEnded);
+  const Pieces pieces = sight.Shown();
+  EXPECT_THAT(pieces.gangs, SizeIs(2000));
+  EXPECT_EQ(pieces.gangs_left_out, 1510U) << "of those that have not ended";
+  EXPECT_TRUE(pieces.gangs.contains("team/a-waiting-0"));
+  EXPECT_TRUE(pieces.gangs.contains("team/b-running-999")) << "its node would seem free";
+  EXPECT_TRUE(pieces.gangs.contains("team/c-degraded-9"));
+  EXPECT_FALSE(pieces.gangs.contains("team/d-ended-9"));
+}
+
+TEST(FabricView, AGangThatCannotBeReadIsInTroubleAndSaysWhy) {
+  Sight sight(kFourNodes);
+  sight.unread_gangs[{"team", "odd"}] = "Gang odd: spec.pods: must be an integer";
+  const Json gang = sight.Gang("team/odd");
+  EXPECT_EQ(gang["state"], "degraded");
+  EXPECT_EQ(gang["message"], "it cannot be read: Gang odd: spec.pods: must be an integer");
+  EXPECT_EQ(sight.Shown().gangs_left_out, 0U);
+  for (int i = 0; i < 200; ++i) sight.unread_gangs[{"team", "odd-" + std::to_string(i)}] = "why";
+  EXPECT_THAT(sight.Shown().gangs, SizeIs(100));
+  EXPECT_EQ(sight.Shown().gangs_left_out, 101U);
+}
+
 TEST(FabricView, TenThousandNodesAreLessThanThreeMegabytes) {
   Sight sight("su:313 node:32 gpu:8 nic:8 rail:8 spine:16 rate:400 transport:ib machine:h100");
   ASSERT_GT(sight.topologies.size(), 10'000U);

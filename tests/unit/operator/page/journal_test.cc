@@ -45,6 +45,18 @@ TEST_F(JournalTest, TellsOnlyWhatIsNewer) {
   EXPECT_EQ(Since("abc-2"), Json());
 }
 
+TEST_F(JournalTest, TellsHowManyGangsAreLeftOutWhereThatIsNew) {
+  journal.Update(TwoNodes());
+  EXPECT_EQ(Since("")["gangsLeftOut"], 0);
+  Pieces pieces = TwoNodes();
+  pieces.gangs_left_out = 7;
+  EXPECT_TRUE(journal.Update(pieces));
+  EXPECT_EQ(Since("abc-1")["gangsLeftOut"], 7);
+  pieces.nodes["b"] = R"(["b",2])";
+  EXPECT_TRUE(journal.Update(pieces));
+  EXPECT_FALSE(Since("abc-2").contains("gangsLeftOut"));
+}
+
 TEST_F(JournalTest, NothingNewIsNoRevision) {
   EXPECT_TRUE(journal.Update(TwoNodes()));
   EXPECT_FALSE(journal.Update(TwoNodes()));

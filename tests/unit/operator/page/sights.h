@@ -20,7 +20,7 @@ struct Sight {
       assembly.reporting.push_back(node.name);
     }
   }
-  Pieces Shown() const { return Show({assembly, topologies, stale, gangs, sources, suspects}); }
+  Pieces Shown() const { return Show({assembly, topologies, stale, gangs, sources, suspects, unread_gangs}); }
   kube::Json Node(const std::string& name) const { return kube::Json::parse(Shown().nodes.at(name)); }
   kube::Json Gang(const std::string& key) const { return kube::Json::parse(Shown().gangs.at(key)); }
 
@@ -30,6 +30,7 @@ struct Sight {
   std::vector<crds::Gang> gangs;
   std::vector<Source> sources{{.kind = "NodeTopology"}, {.kind = "Fabric"}, {.kind = "Gang"}};
   std::map<std::string, std::vector<topology::Suspect>> suspects;
+  std::map<kube::ObjectKey, std::string> unread_gangs;
 };
 
 inline constexpr const char* kFourNodes =
