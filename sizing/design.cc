@@ -286,7 +286,8 @@ void Count(Design& design) {
     narrowest = std::min(narrowest, cables * planes * design.link_gbps);
   };
   if (tree.tiers > 1) narrow(tree.leaf_spine_cables());
-  if (tree.tiers > 2) narrow(tree.spine_core_cables());
+  // Of one pod nothing has to cross the cores.
+  if (tree.tiers > 2 && tree.pod_units.size() > 1) narrow(tree.spine_core_cables());
   // Rails that nothing joins: of two halves with other rails each, none reaches the other.
   const bool apart = design.request.wiring == Wiring::kRailOnly && design.rails > 1;
   design.bisection_gbps = apart ? 0 : narrowest / 2;

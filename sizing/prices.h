@@ -46,7 +46,8 @@ Bill BillOf(const Design& design, const PriceBook& prices);
 struct Watts {
   double low = 0, high = 0;
 };
-// Of the ends of all cables between nodes and switches, the machines' among them.
+// Of the optical ends of the cables of `cables`, those in machines among them; copper, also with chips in it, and the
+// storage network are not counted.
 Watts CableWatts(const Design& design);
 
 }  // namespace heddle::sizing

@@ -292,6 +292,15 @@ TEST(Design, HasNoBisectionWhereRailsNeverMeet) {
   EXPECT_GT(Fits({.gpus = 64, .wiring = Wiring::kRailOnly, .rails = 1}).bisection_gbps, 0);
 }
 
+// The halves of one pod reach each other over its spines, however few cores are above them.
+TEST(Design, HasTheBisectionOfItsSpinesInOnePod) {
+  const Design design = Fits({.gpus = 512, .core = {4, 1}, .tiers = 3});
+  ASSERT_EQ(design.tree.pod_units.size(), 1u);
+  ASSERT_LT(design.tree.spine_core_cables(), design.tree.leaf_spine_cables());
+  EXPECT_EQ(design.bisection_gbps * 2, design.injection_gbps);
+  EXPECT_THAT(Check(design), IsEmpty());
+}
+
 TEST(Property, WhatARefusalOffersFits) {
   for (const int radix : {8, 16, 32, 64}) {
     for (const int tiers : {2, 3}) {
