@@ -41,6 +41,24 @@ bool SplitName(std::string_view name, std::string_view tier, int& number, std::s
   return error == std::errc{};
 }
 
+bool Differ(const std::vector<int>& counts) {
+  return std::any_of(counts.begin(), counts.end(), [&](int one) { return one != counts.front(); });
+}
+
+// The line has one ratio for all switches of a tier. Where units or pods differ in size those of the smaller ones have
+// as many uplinks as the others, for fewer ports below.
+void DeclareUplinks(const Design& design, topology::Declaration& declaration) {
+  const Tree& tree = design.tree;
+  if (tree.tiers < 2 || !(Differ(tree.unit_nodes) || Differ(tree.pod_units))) return;
+  for (topology::SwitchDeclaration& declared : declaration.switches) {
+    int number = 0;
+    std::string_view plane;
+    const bool spine = SplitName(declared.name, "spine", number, plane);
+    if (!declared.uplinks.empty())
+      declared.uplink_gbps = (spine ? tree.spine_up : tree.leaf_up) * design.link_gbps;
+  }
+}
+
 }  // namespace
 
 base::Result<std::string> LineOf(const Design& design) {
@@ -74,6 +92,7 @@ base::Result<std::string> LineOf(const Design& design) {
 base::Result<topology::Synthetic> Draw(const Design& design) {
   ASSIGN_OR_RETURN(const std::string line, LineOf(design));
   ASSIGN_OR_RETURN(topology::Synthetic made, topology::ParseSynthetic(line));
+  DeclareUplinks(design, made.declaration);
   if (design.tree.tiers < 3) return made;
   const int spines = design.tree.spines_per_pod, each = design.tree.cores_per_spine;
   for (topology::SwitchDeclaration& declared : made.declaration.switches) {

@@ -12,7 +12,8 @@ namespace heddle::sizing {
 // Errors: kTooLarge where it is beyond what one line makes (kMaxSyntheticNodes and its like).
 [[nodiscard]] base::Result<std::string> LineOf(const Design& design);
 // As ParseSynthetic makes it of the line, but that a spine's uplinks are those cores that the design cables it to:
-// the line can only say that every spine meets every core.
+// the line can only say that every spine meets every core. Where units or pods differ in size each switch says its own
+// way up, for which the line has one ratio.
 [[nodiscard]] base::Result<topology::Synthetic> Draw(const Design& design);
 
 }  // namespace heddle::sizing

@@ -89,6 +89,24 @@ TEST(Drawing, HangsEachSpineOnItsOwnCores) {
   EXPECT_EQ(fabric.Hops(0, topology::LeafId(fabric.leaves.size()) - 1), 4);
 }
 
+// Smaller units and pods have leaves and spines of as many uplinks as the others.
+TEST(Drawing, GivesTheLeavesOfASmallerUnitAllTheirUplinks) {
+  for (const Request& request : {Request{.gpus = 40 * 8, .leaf = {2, 1}, .unit_nodes = 32},
+                                 Request{.gpus = 1000 * 8, .core = {3, 1}, .radix = 64, .unit_nodes = 32}}) {
+    const Design design = Fits(request);
+    ASSERT_LT(design.tree.unit_nodes.back(), design.tree.unit_nodes.front());
+    const auto drawn = Draw(design);
+    ASSERT_TRUE(drawn) << drawn.error().message;
+    const topology::Fabric fabric = topology::BuildFabric(drawn->nodes, drawn->declaration);
+    for (const topology::Leaf& leaf : fabric.leaves)
+      EXPECT_EQ(leaf.up_gbps, design.tree.leaf_up * design.link_gbps) << leaf.name;
+    for (const topology::Spine& spine : fabric.spines) {
+      if (spine.tier != 2) continue;
+      EXPECT_EQ(spine.up_gbps, design.tree.spine_up * design.link_gbps) << spine.name;
+    }
+  }
+}
+
 TEST(Drawing, RefusesWhatOneLineDoesNotMake) {
   const Design design =
       Fits({.gpus = 72 * 14'563, .machine = "gb200", .transport = Transport::kRoce, .radix = 1024});
