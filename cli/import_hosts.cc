@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,40 +27,65 @@ using Names = std::vector<std::string>;  // of NICs, as people count
 // Hosts with the same NICs.
 struct Kind {
   Names nics;
+  Names compute;   // of these
+  Names expected;  // … and for storage: what a host without is said to lack
   std::vector<std::size_t> hosts;
 };
 
-Names NamesOf(const Node& node) {
+Names NamesOf(const Node& node, std::initializer_list<NicRole> roles) {
   Names names;
-  for (const Nic& nic : node.nics) names.push_back(nic.name);
+  for (const Nic& nic : node.nics) {
+    if (std::find(roles.begin(), roles.end(), nic.role) != roles.end()) names.push_back(nic.name);
+  }
   std::sort(names.begin(), names.end(), CountsBefore);
   return names;
 }
 
-// The kind with most hosts first. A host whose NICs are a part of a larger kind's belongs to that.
+bool Includes(const Names& whole, const Names& part) {
+  return std::includes(whole.begin(), whole.end(), part.begin(), part.end(), CountsBefore);
+}
+
+// Whether a host of the one kind is like those of the other and lacks something.
+bool IsPartOf(const Kind& part, const Kind& whole) {
+  return Includes(whole.nics, part.nics) || (!part.compute.empty() && Includes(whole.compute, part.compute));
+}
+
+// With what the hosts have beside compute NICs.
+void Join(const Kind& part, Kind& whole) {
+  whole.hosts.insert(whole.hosts.end(), part.hosts.begin(), part.hosts.end());
+  Names both;
+  std::set_union(whole.nics.begin(), whole.nics.end(), part.nics.begin(), part.nics.end(),
+                 std::back_inserter(both), CountsBefore);
+  whole.nics = std::move(both);
+}
+
+// The kind with most hosts first. A host whose compute NICs are a part of a larger kind's belongs to that: what it has
+// beside them, as what LLDP heard of it alone, makes it no other machine.
 std::vector<Kind> KindsOf(const std::vector<Node>& nodes) {
   constexpr std::size_t kCompared = 64;  // kinds; hosts of more kinds than that share nothing worth a guess
   std::map<Names, std::vector<std::size_t>> by_names;
-  for (std::size_t n = 0; n < nodes.size(); ++n) by_names[NamesOf(nodes[n])].push_back(n);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    by_names[NamesOf(nodes[n], {NicRole::kCompute, NicRole::kStorage, NicRole::kManagement})].push_back(n);
+  }
   std::vector<Kind> kinds;
   kinds.reserve(by_names.size());
-  for (auto& [names, hosts] : by_names) kinds.push_back({names, std::move(hosts)});
+  for (auto& [names, hosts] : by_names) {
+    const Node& first = nodes[hosts.front()];
+    kinds.push_back({names, NamesOf(first, {NicRole::kCompute}),
+                     NamesOf(first, {NicRole::kCompute, NicRole::kStorage}), std::move(hosts)});
+  }
   std::stable_sort(kinds.begin(), kinds.end(),
                    [](const Kind& a, const Kind& b) { return a.hosts.size() > b.hosts.size(); });
   std::vector<Kind> kept;
   for (Kind& kind : kinds) {
     Kind* whole = nullptr;
     for (std::size_t k = 0; k < std::min(kept.size(), kCompared) && whole == nullptr; ++k) {
-      if (kept[k].hosts.size() > kind.hosts.size() &&
-          std::includes(kept[k].nics.begin(), kept[k].nics.end(), kind.nics.begin(), kind.nics.end(),
-                        CountsBefore)) {
-        whole = &kept[k];
-      }
+      if (kept[k].hosts.size() > kind.hosts.size() && IsPartOf(kind, kept[k])) whole = &kept[k];
     }
     if (whole == nullptr) {
       kept.push_back(std::move(kind));
     } else {
-      whole->hosts.insert(whole->hosts.end(), kind.hosts.begin(), kind.hosts.end());
+      Join(kind, *whole);
     }
   }
   return kept;
@@ -129,12 +156,12 @@ class KindOfHost {
   }
 
   void SetRoles() {
-    const bool machine_knows =
-        !kind_.nics.empty() && std::all_of(kind_.nics.begin(), kind_.nics.end(),
-                                           [this](const auto& name) { return InMachine(name) != nullptr; });
+    bool machine_knows = true;
     int best = 0;
-    for (const Usual& usual : usual_) {
-      if (usual.role == NicRole::kCompute) best = std::max(best, usual.gbps);
+    for (std::size_t i = 0; i < usual_.size(); ++i) {
+      if (usual_[i].role != NicRole::kCompute) continue;
+      machine_knows = machine_knows && InMachine(kind_.nics[i]) != nullptr;
+      best = std::max(best, usual_[i].gbps);
     }
     std::set<std::string_view> best_leaves;
     for (const Usual& usual : usual_) {
@@ -190,6 +217,7 @@ class KindOfHost {
     const Usual& usual = usual_[i];
     Nic* nic = FindNic(node, name);
     if (nic == nullptr) {
+      if (!Includes(kind_.expected, {name})) return;
       Nic missing;
       missing.name = name;
       missing.transport = node.nics.empty() ? topology::Transport::kInfiniBand : node.nics.front().transport;
@@ -234,6 +262,35 @@ class KindOfHost {
   std::vector<Usual> usual_;  // by position in kind_.nics
   bool unsaid_ = false;
 };
+
+// Whether the two say the same of roles and rails.
+bool PlacesAlike(const Machine& a, const Machine& b) {
+  return a.distances == b.distances && std::equal(a.nics.begin(), a.nics.end(), b.nics.begin(), b.nics.end(),
+                                                  [](const MachineNic& x, const MachineNic& y) {
+                                                    return x.name == y.name && x.near == y.near;
+                                                  });
+}
+
+// That most of the kind's hosts are, of the machines that say which NICs they have: one host's file may lack some.
+const Machine& MachineOf(const Kind& kind, const Machines& machines, const std::vector<Node>& nodes) {
+  constexpr std::size_t kCompared = 64;  // machines
+  std::vector<std::pair<const Machine*, std::size_t>> votes;
+  for (const std::size_t host : kind.hosts) {
+    const Machine& machine = machines.Of(nodes[host].name);
+    if (machine.nics.empty()) continue;
+    const auto known = std::find_if(votes.begin(), votes.end(), [&](const auto& vote) {
+      return vote.first == &machine || PlacesAlike(*vote.first, machine);
+    });
+    if (known != votes.end()) {
+      ++known->second;
+    } else if (votes.size() < kCompared) {
+      votes.emplace_back(&machine, 1);
+    }
+  }
+  const auto most = std::max_element(votes.begin(), votes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? machines.Of(nodes[kind.hosts.front()].name) : *most->first;
+}
 
 std::string BeforeDigits(std::string_view name) {
   return std::string(name.substr(0, name.find_first_of("0123456789")));
@@ -317,7 +374,7 @@ void SettleNics(const Machines& machines, int assumed_gbps, std::vector<Node>& n
   bool unsaid = false;
   for (const Kind& kind : KindsOf(nodes)) {
     if (kind.nics.empty()) continue;
-    KindOfHost settled(kind, machines.Of(nodes[kind.hosts.front()].name), assumed_gbps, nodes, findings);
+    KindOfHost settled(kind, MachineOf(kind, machines, nodes), assumed_gbps, nodes, findings);
     unsaid = settled.Settle() || unsaid;
   }
   if (unsaid) {

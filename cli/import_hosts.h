@@ -10,8 +10,9 @@ namespace heddle::cli {
 
 // Roles, rails, missing and slow NICs of imported hosts: what no single file says and all hosts together show.
 //
-// Hosts with the same NICs are of one kind, and a host with fewer belongs to the kind that most such hosts
-// are of: what it lacks is put in as down, with a warning. A NIC that its machine shows behind no GPU's PCIe
+// Hosts with the same NICs are of one kind, and a host with fewer compute NICs belongs to the kind that most such hosts
+// are of: what it lacks is put in as down, with a warning. Of several machines a kind is what most of its hosts are.
+// A NIC that its machine shows behind no GPU's PCIe
 // switch, or, where no machine is known, one that is slower than others of all hosts and meets them on no
 // leaf, is for storage. The rail of a NIC is its place among the compute NICs of its kind, by the GPU that it
 // is nearest to where a machine says so, else by name as people count. NICs that have a role other than

@@ -149,15 +149,35 @@ TEST(ImportInfiniBand, KeepsASpineThatAHostIsCabledTo) {
                     Not(HasSubstr("of one tier are cabled to each other"))));
 }
 
-TEST(ImportInfiniBand, KeepsAMissingHcaAsDown) {
-  Desk desk;
+// Of four hosts, of which gpu-01 lacks mlx5_4.
+std::string DumpWithAMissingHca() {
   IbDump dump = IbDump::RailOptimised(1, 4, 8, 2, 1);
   dump.Unplug(dump.Adapter("gpu-01", "mlx5_4"), 1);
   std::string text = dump.Text();
   // Without a cable ibnetdiscover does not reach the adapter at all.
   const std::size_t line = text.find("\"gpu-01 mlx5_4\"");
   text.erase(text.rfind('\n', line), text.find('\n', line) - text.rfind('\n', line));
-  desk.texts["ib"] = text;
+  return text;
+}
+
+TEST(ImportInfiniBand, KeepsTheRailsOfAHostThatLacksAnHcaAndHearsLldp) {
+  Desk desk;
+  desk.texts["ib"] = DumpWithAMissingHca();
+  desk.texts["l"] = R"({"lldp":[{"interface":[{"name":"eth0","chassis":[{"id":[{"type":"mac","value":"a"}],)"
+                    R"("name":[{"value":"mgmt-1"}]}],"port":[{"id":[{"type":"local","value":"7"}]}]}]}]})";
+  const Output output = desk.Import({"ib", "gpu-01=l"});
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("gpu-01 has no mlx5_4 in the fabric"), Not(HasSubstr("has no eth0"))));
+  const Objects objects = Read(output);
+  EXPECT_EQ(objects.nodes.at("gpu-01").FindNic("mlx5_5")->rail, 5);
+  ASSERT_NE(objects.nodes.at("gpu-01").FindNic("eth0"), nullptr);
+  EXPECT_EQ(objects.nodes.at("gpu-00").FindNic("eth0"), nullptr);
+  EXPECT_THAT(objects.fabrics.at("infiniband").status.faults, IsEmpty());
+}
+
+TEST(ImportInfiniBand, KeepsAMissingHcaAsDown) {
+  Desk desk;
+  desk.texts["ib"] = DumpWithAMissingHca();
   const Output output = desk.Import({"ib"});
   EXPECT_THAT(output.err, HasSubstr("gpu-01 has no mlx5_4 in the fabric"));
   const Objects objects = Read(output);
@@ -383,6 +403,22 @@ TEST(ImportMachine, TakesAnotherMachineForANamedHost) {
   const Objects objects = Read(desk.Import({"ib", "nccl-xml/mi300-topo_8p_940.xml", "gpu-01=topo-m:topo"}));
   EXPECT_EQ(objects.nodes.at("gpu-00").gpus.size(), 8u);
   EXPECT_EQ(objects.nodes.at("gpu-01").gpus.size(), 2u);
+}
+
+TEST(ImportMachine, NumbersRailsByTheMachineThatMostHostsAre) {
+  Desk desk;
+  desk.texts["ib"] = IbDump::RailOptimised(1, 3, 2, 1, 1).Text();
+  const auto matrix = [](const char* first, const char* second) {
+    return fmt::format(
+        "\tGPU0\tGPU1\tNIC0\tNIC1\nGPU0\t X \tNV18\t{0}\t{1}\nGPU1\tNV18\t X \t{1}\t{0}\n"
+        "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n",
+        first, second);
+  };
+  desk.texts["odd"] = matrix("PIX", "SYS");
+  desk.texts["usual"] = matrix("SYS", "PIX");
+  const Objects objects = Read(desk.Import({"ib", "gpu-00=odd", "gpu-01=usual", "gpu-02=usual"}));
+  EXPECT_EQ(objects.nodes.at("gpu-01").FindNic("mlx5_1")->rail, 0);
+  EXPECT_EQ(objects.nodes.at("gpu-00").FindNic("mlx5_1")->rail, 0);
 }
 
 TEST(ImportMachine, CountsTheLinksOfMeshesAndOfSwitches) {
