@@ -67,7 +67,15 @@ class Switches {
       ++down;
       lower.insert(other);
     }
-    return lower.size() >= 2 && down * 2 >= all;
+    // Leaves that are cabled to each other are a dragonfly, where one may have few hosts.
+    const auto meshed = std::count_if(lower.begin(), lower.end(), [&](int one) {
+      const auto& links = At(one).links;
+      return std::any_of(links.begin(), links.end(), [&](const IbLink& link) {
+        const int other = graph_.Find(link.remote_id);
+        return other != one && lower.contains(other);
+      });
+    });
+    return lower.size() >= 2 && down * 2 >= all && std::size_t(meshed) * 2 <= lower.size();
   }
 
   // 1 for those that compute NICs were seen on, then upwards; 0 for what hangs on none of them.
@@ -154,16 +162,21 @@ class Switches {
 
   std::pair<int, int> Order(int i) const { return {tier_[std::size_t(i)], i}; }
 
+  static std::string Width(const IbLink& link) {
+    return link.lanes == 0 && link.speed.empty() ? "nothing" : fmt::format("{}x{}", link.lanes, link.speed);
+  }
+
   void AddCable(int a, int b, const IbLink& link) {
     const auto& back = At(b).links;
     const auto theirs = std::find_if(back.begin(), back.end(),
                                      [&](const IbLink& one) { return one.port == link.remote_port; });
     const int here = formats::IbLinkGbps(link), there = formats::IbLinkGbps(*theirs);
-    const IbLink& slower = there > 0 && there < here ? *theirs : link;
+    const IbLink& slower = there > 0 && (here == 0 || there < here) ? *theirs : link;
     if (here != there) {
-      findings_.warnings.push_back(fmt::format(
-          "{} says {}x{} and {} says {}x{} of the cable between them: the lower counts", End(a, link.port),
-          link.lanes, link.speed, End(b, theirs->port), theirs->lanes, theirs->speed));
+      findings_.warnings.push_back(
+          fmt::format("{} says {} and {} says {} of the cable between them: the {} counts", End(a, link.port),
+                      Width(link), End(b, theirs->port), Width(*theirs),
+                      here > 0 && there > 0 ? "lower" : "speed that is known"));
     }
     cables_.push_back({a, link.port, b, theirs->port, formats::IbLinkGbps(slower),
                        fmt::format("{}x{}", slower.lanes, slower.speed)});

@@ -56,6 +56,8 @@ class IbDump {
     link.width = width;
     links_[link.other][link.port].width = width;
   }
+  // As Slow, but that only `id` says so.
+  void Say(const std::string& id, int port, const std::string& width) { links_[id][port].width = width; }
   // Each of the two ports of one node gets the other's cable.
   void Swap(const std::string& a, int a_port, const std::string& b, int b_port) {
     const Link one = links_[a][a_port], two = links_[b][b_port];

@@ -149,6 +149,36 @@ TEST(ImportInfiniBand, KeepsASpineThatAHostIsCabledTo) {
                     Not(HasSubstr("of one tier are cabled to each other"))));
 }
 
+TEST(ImportInfiniBand, TakesADragonflyLeafWithFewHostsForALeaf) {
+  IbDump dump;
+  for (int leaf = 0; leaf < 4; ++leaf) {
+    const std::string id = dump.Switch(fmt::format("leaf-{}", leaf));
+    for (int host = 0; host < (leaf == 0 ? 1 : 4); ++host)
+      dump.Cable(dump.Adapter(fmt::format("gpu-{}-{}", leaf, host), "mlx5_0"), 1, id, host + 1);
+    for (int other = 0; other < leaf; ++other)
+      dump.Cable(id, 10 + other, dump.Switch(fmt::format("leaf-{}", other)), 10 + leaf);
+  }
+  Desk desk;
+  desk.texts["ib"] = dump.Text();
+  const crds::Fabric fabric = Read(desk.Import({"ib"})).fabrics.at("infiniband");
+  EXPECT_EQ(fabric.status.counts.spines, 0);
+  ASSERT_EQ(fabric.spec.groups.size(), 1u);
+  EXPECT_EQ(fabric.spec.groups[0].leaves.size(), 4u);
+}
+
+TEST(ImportInfiniBand, TakesTheSpeedOfACableFromTheEndThatSaysOne) {
+  Desk desk;
+  IbDump dump = IbDump::RailOptimised(2, 4, 4, 2, 2);
+  dump.Slow(dump.Switch("leaf-1-0"), 7, "4xHDR");
+  dump.Say(dump.Switch("leaf-1-0"), 7, "");
+  desk.texts["ib"] = dump.Text();
+  const Output output = desk.Import({"ib"});
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("leaf-1-0 port 7 says nothing and spine-1 port 9 says 4xHDR of the cable"),
+                    HasSubstr("leaf-1-0 port 7 to spine-1 port 9 runs at 200 Gb/s (4xHDR)")));
+  EXPECT_EQ(FindSwitch(Read(output).fabrics.at("infiniband"), "leaf-1-0")->uplink_gbps, 1400);
+}
+
 // Of four hosts, of which gpu-01 lacks mlx5_4.
 std::string DumpWithAMissingHca() {
   IbDump dump = IbDump::RailOptimised(1, 4, 8, 2, 1);
