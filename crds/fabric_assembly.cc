@@ -4,20 +4,6 @@
 #include "crds/label_value.h"
 
 namespace heddle::crds {
-namespace {
-
-topology::Fabric Declared(topology::Fabric measured, const topology::Declaration& declaration) {
-  if (declaration == topology::Declaration{}) return measured;
-  std::vector<topology::Node> nodes;
-  nodes.reserve(measured.nodes.size());
-  for (topology::FabricNode& member : measured.nodes) nodes.push_back(std::move(member.node));
-  topology::Fabric fabric = topology::BuildFabric(std::move(nodes), declaration);
-  fabric.transport = measured.transport;
-  fabric.site = measured.site;
-  return fabric;
-}
-
-}  // namespace
 
 std::string FabricName(topology::Transport transport, const std::string& site) {
   std::string name = base::LowerCase(std::string(topology::TransportName(transport)));
@@ -35,13 +21,14 @@ std::optional<topology::Transport> TransportOfName(const std::string& fabric_nam
 
 std::map<std::string, topology::Fabric> AssembleFabrics(
     std::vector<topology::Node> nodes, const std::map<std::string, topology::Declaration>& declared) {
+  const auto declaration_of = [&](topology::Transport transport, const std::string& site) {
+    const auto found = declared.find(FabricName(transport, site));
+    return found == declared.end() ? nullptr : &found->second;
+  };
   std::map<std::string, topology::Fabric> fabrics;
-  for (topology::Fabric& measured : topology::BuildFabrics(std::move(nodes), {})) {
-    std::string name = FabricName(measured.transport, measured.site);
-    const auto declaration = declared.find(name);
-    fabrics.emplace(std::move(name), declaration == declared.end()
-                                         ? std::move(measured)
-                                         : Declared(std::move(measured), declaration->second));
+  for (topology::Fabric& fabric : topology::BuildDeclaredFabrics(std::move(nodes), declaration_of)) {
+    std::string name = FabricName(fabric.transport, fabric.site);
+    fabrics.emplace(std::move(name), std::move(fabric));
   }
   return fabrics;
 }

@@ -279,6 +279,17 @@ void AddTorus(Fabric& fabric) {
   }
 }
 
+// Nodes that are in this fabric because nothing says in which of several of their site they are.
+void SayGuessed(std::vector<std::string> nodes, std::size_t fabrics, Fabric& fabric) {
+  std::erase_if(nodes, [&](const std::string& name) { return fabric.FindNode(name) == kNone; });
+  if (nodes.empty()) return;
+  std::sort(nodes.begin(), nodes.end());
+  fabric.assumptions.push_back(fmt::format(
+      "{}{} has GPUs and no compute NIC: nothing tells in which of its site's {} fabrics it is, and it "
+      "counts to the largest",
+      nodes.front(), nodes.size() > 1 ? fmt::format(" (and {} more)", nodes.size() - 1) : "", fabrics));
+}
+
 }  // namespace
 
 Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration) {
@@ -303,7 +314,7 @@ Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration) {
   return fabric;
 }
 
-std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::string, Declaration>& by_site) {
+std::vector<Fabric> BuildDeclaredFabrics(std::vector<Node> nodes, const DeclarationOf& declaration_of) {
   std::map<std::string, std::map<Transport, std::vector<Node>>> sites;
   std::map<std::string, std::vector<Node>> without_nics;
   for (Node& node : nodes) {
@@ -315,24 +326,38 @@ std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::st
     auto& home = has_compute ? sites[site][MostlyOf(one)] : without_nics[site];
     home.push_back(std::move(one.front().node));
   }
+  std::map<std::pair<std::string, Transport>, std::vector<std::string>> guessed;
   for (auto& [site, homeless] : without_nics) {
     auto& fabrics = sites[site];
+    const bool one_of_several = fabrics.size() > 1;
     auto largest = std::max_element(fabrics.begin(), fabrics.end(), [](const auto& a, const auto& b) {
       return a.second.size() < b.second.size();
     });
     auto& home = largest == fabrics.end() ? fabrics[Transport::kEthernet] : largest->second;
+    for (const Node& node : homeless) {
+      if (one_of_several && !node.gpus.empty()) guessed[{site, largest->first}].push_back(node.name);
+    }
     std::move(homeless.begin(), homeless.end(), std::back_inserter(home));
   }
   std::vector<Fabric> built;
   for (auto& [site, fabrics] : sites) {
-    const auto declared = by_site.find(site);
     for (auto& [transport, members] : fabrics) {
-      built.push_back(
-          BuildFabric(std::move(members), declared == by_site.end() ? Declaration{} : declared->second));
+      const Declaration* const declared = declaration_of(transport, site);
+      built.push_back(BuildFabric(std::move(members), declared == nullptr ? Declaration{} : *declared));
       built.back().transport = transport;
+      built.back().site = site;
+      const auto guesses = guessed.find({site, transport});
+      if (guesses != guessed.end()) SayGuessed(std::move(guesses->second), fabrics.size(), built.back());
     }
   }
   return built;
+}
+
+std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::string, Declaration>& by_site) {
+  return BuildDeclaredFabrics(std::move(nodes), [&](Transport, const std::string& site) {
+    const auto declared = by_site.find(site);
+    return declared == by_site.end() ? nullptr : &declared->second;
+  });
 }
 
 }  // namespace heddle::topology

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -174,9 +175,12 @@ struct Fabric {
 Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration);
 
 // One fabric per site and transport, sorted by site, then transport. A node belongs to the transport of most
-// of its compute NICs; one without any joins its site's largest fabric. A site that nobody declared has no
-// declaration.
+// of its compute NICs; one without any joins its site's largest fabric, and where it has GPUs and the site
+// several fabrics, `assumptions` says so. A site that nobody declared has no declaration.
 std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::string, Declaration>& by_site);
+// The same where each fabric has its own; null = nobody declared that one.
+using DeclarationOf = std::function<const Declaration*(Transport transport, const std::string& site)>;
+std::vector<Fabric> BuildDeclaredFabrics(std::vector<Node> nodes, const DeclarationOf& declaration_of);
 
 // Broken invariants of a built fabric (for tests and debug builds); empty = sound.
 std::vector<std::string> Check(const Fabric& fabric);
