@@ -1,8 +1,12 @@
 #include "topology/wiring.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace heddle::topology {
 namespace {
@@ -57,6 +61,75 @@ class LeafNames {
   std::vector<LeafId> last_;  // by place
 };
 
+// What is left of a rail of which a NIC is gone counts from one too low, and would be looked for where the one that is
+// gone was cabled: each NIC keeps the place that its leaf has for the NICs of hosts that have them all.
+class PlacesBesideLost {
+ public:
+  PlacesBesideLost(const std::vector<FabricNode>& nodes, Wiring& wiring) : wiring_(wiring) {
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      for (const Gpu& gpu : nodes[n].node.gpus) {
+        if (gpu.nic_gone) lost_[NodeId(n)].insert(gpu.nic_gone->rail);
+      }
+    }
+  }
+
+  void Keep() {
+    if (lost_.empty()) return;
+    FindPlaces();
+    for (const auto& [node, rails] : lost_) {
+      for (const int rail : rails) KeepOf(node, rail);
+    }
+  }
+
+ private:
+  using Key = std::array<std::int32_t, 4>;  // leaf, rail, plane, port
+  static Key KeyOf(const Cable& cable) {
+    return {cable.leaf, cable.slot.rail, cable.slot.plane, cable.slot.port};
+  }
+  std::size_t First(NodeId node) const { return wiring_.first_cable[std::size_t(node)]; }
+
+  // On the leaves of the nodes that lost something.
+  void FindPlaces() {
+    std::vector<bool> asked(wiring_.leaves.size(), false);
+    for (const auto& [node, rails] : lost_) {
+      for (std::size_t c = First(node); c < First(node + 1); ++c)
+        asked[std::size_t(wiring_.cables[c].leaf)] = true;
+    }
+    for (const Cable& cable : wiring_.cables) {
+      if (!asked[std::size_t(cable.leaf)] || cable.slot.rail == kNone) continue;
+      const auto loser = lost_.find(cable.node);
+      if (loser == lost_.end() || !loser->second.contains(cable.slot.rail))
+        places_[KeyOf(cable)].insert(cable.slot.nic);
+    }
+  }
+
+  // Nothing where the leaves are not in the order in which others have them: then some cable is wrong.
+  void KeepOf(NodeId node, int rail) {
+    std::vector<std::pair<Cable*, std::int16_t>> kept;
+    int nic = kNone, place = kNone;
+    for (std::size_t c = First(node); c < First(node + 1); ++c) {
+      Cable& cable = wiring_.cables[c];
+      if (cable.slot.rail != rail) continue;
+      if (cable.nic != nic) {
+        nic = cable.nic;
+        place = std::max<int>(cable.slot.nic, place + 1);
+        const auto known = places_.find(KeyOf(cable));
+        if (known != places_.end()) {
+          const auto next = known->second.lower_bound(place);
+          if (next == known->second.end()) return;
+          place = *next;
+        }
+      }
+      kept.emplace_back(&cable, std::int16_t(place));
+    }
+    for (const auto& [cable, at] : kept) cable->slot.nic = at;
+  }
+
+  Wiring& wiring_;
+  std::map<NodeId, std::set<int>> lost_;  // rails
+  std::map<Key, std::set<int>> places_;
+};
+
 }  // namespace
 
 Wiring ReadWiring(const std::vector<FabricNode>& nodes, const Declaration& declaration) {
@@ -88,6 +161,7 @@ Wiring ReadWiring(const std::vector<FabricNode>& nodes, const Declaration& decla
   }
   wiring.first_cable.push_back(wiring.cables.size());
   names.Sort(wiring);
+  PlacesBesideLost(nodes, wiring).Keep();
   const bool declared = std::any_of(declaration.switches.begin(), declaration.switches.end(),
                                     [](const SwitchDeclaration& one) { return one.rail != kNone; });
   if (declared || !declaration.leaf_names.empty()) wiring.roles = DeclaredRoles(declaration, wiring.leaves);

@@ -14,7 +14,8 @@ namespace heddle::topology {
 // Inside of BuildFabric: who is cabled to what, which hosts form a unit, and where each cable should end.
 
 // Which cable of a host: equal slots of a unit's hosts end on one leaf. `nic` counts a host's NICs of the
-// same rail and `port` the ports of the same plane of a NIC (a dual-ToR NIC has two), in their order.
+// same rail, those that are gone among them, and `port` the ports of the same plane of a NIC (a dual-ToR NIC has two),
+// in their order.
 struct Slot {
   std::int16_t rail = kNone;  // kNone = not known: then nothing is expected of it
   std::int16_t nic = 0;

@@ -196,5 +196,19 @@ TEST(Cabling, NamesThePatchThatWentIntoTheUnitBesideAndWhatIsDeclaredThere) {
       ElementsAre("node-02 mlx5_5 is cabled to su1-r6 port 40; its unit's rail 5 is su0-r5, as declared"));
 }
 
+// Two NICs of a rail on leaves of their own: the one that is left is not looked for where the other was.
+TEST(Cabling, KeepsThePlaceOfANicBesideOneThatIsGone) {
+  std::vector<Node> nodes;
+  for (const char* const name : {"n0", "n1", "n2"})
+    nodes.push_back(NodeNamed(name).Gpus(1).Rail(0, "a").Rail(0, "b").Rail(0, "c"));
+  nodes.push_back(NodeNamed("n3").Gpus(1).Rail(0, "b").Rail(0, "c"));
+  EXPECT_THAT(BuildFabric(nodes, {}).faults, SizeIs(2)) << "it has lost nothing that anybody knows of";
+  nodes.back().gpus[0].nic_gone = LostNic{0, ""};
+  EXPECT_THAT(Sentences(BuildFabric(nodes, {})), IsEmpty());
+  nodes.back().nics[0].ports[0].leaf_port = LeafPort{"c", ""};
+  nodes.back().nics[1].ports[0].leaf_port = LeafPort{"b", ""};
+  EXPECT_THAT(BuildFabric(nodes, {}).faults, testing::Not(IsEmpty())) << "swapped";
+}
+
 }  // namespace
 }  // namespace heddle::topology
