@@ -194,7 +194,21 @@ bool DealtAlike(const Node& a, const Node& b) {
          std::equal(a.nics.begin(), a.nics.end(), b.nics.begin(), b.nics.end(), nic) && a.paths == b.paths;
 }
 
-void AddUplinks(const Wiring& wiring, Fabric& fabric) {
+// Planes mirror each other: a NIC with ports on several counts as on its unit's leaf of the lowest, also where that
+// port is down and the others carry on. On the leaf of another plane it would be on none that its peers are on.
+LeafId LeafOfLowestPlane(const Nic& nic, const Cable& cable, UnitId unit, const Units& units) {
+  if (cable.slot.rail == kNone) return cable.leaf;
+  Slot slot = cable.slot;
+  for (slot.plane = 0; slot.plane < cable.slot.plane; ++slot.plane) {
+    const bool has_port = std::any_of(nic.ports.begin(), nic.ports.end(),
+                                      [&](const NicPort& port) { return port.plane == slot.plane; });
+    const Expectation* const there = has_port ? units.Find(unit, slot) : nullptr;
+    if (there != nullptr) return there->leaf;
+  }
+  return cable.leaf;
+}
+
+void AddUplinks(const Wiring& wiring, const Units& units, Fabric& fabric) {
   std::vector<int> users;
   std::vector<LeafId> leaf_of_nic;
   const Node* dealt_for = nullptr;
@@ -213,9 +227,11 @@ void AddUplinks(const Wiring& wiring, Fabric& fabric) {
     leaf_of_nic.assign(node.nics.size(), kNone);
     for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c) {
       const Cable& cable = wiring.cables[c];
-      const NicPort& port = node.nics[std::size_t(cable.nic)].ports[std::size_t(cable.port)];
+      const Nic& nic = node.nics[std::size_t(cable.nic)];
+      const NicPort& port = nic.ports[std::size_t(cable.port)];
       LeafId& leaf = leaf_of_nic[std::size_t(cable.nic)];
-      if (leaf == kNone && port.state != LinkState::kDown && port.usable_gbps > 0) leaf = cable.leaf;
+      if (leaf == kNone && port.state != LinkState::kDown && port.usable_gbps > 0)
+        leaf = LeafOfLowestPlane(nic, cable, fabric.nodes[n].unit, units);
     }
     fabric.nodes[n].uplinks.reserve(dealt.size());
     for (std::size_t gpu = 0; gpu < dealt.size(); ++gpu) {
@@ -306,7 +322,7 @@ Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration) {
   AddUnits(wiring, units, fabric);
   AddLeaves(wiring, units, fabric);
   AddDomains(fabric);
-  AddUplinks(wiring, fabric);
+  AddUplinks(wiring, units, fabric);
   AddRailCount(fabric);
   AddTorus(fabric);
   fabric.shape = FindShape(fabric, units);

@@ -125,7 +125,9 @@ struct CablingFault {
 // bandwidth.
 struct GpuUplink {
   std::int16_t rail = kNone;  // of its first NIC; kNone = no NIC, or its rail is not known
-  LeafId leaf = kNone;    // the first usable port's leaf; kNone = nothing usable, or its leaf is not known
+  // The first usable port's leaf; kNone = nothing usable, or its leaf is not known. Of a NIC with ports on several
+  // planes that of the lowest, whichever of them are up: the planes mirror each other.
+  LeafId leaf = kNone;
   std::int32_t gbps = 0;  // usable bandwidth: whole NICs, or this GPU's share of a NIC that several use
   PciDistance distance = PciDistance::kSys;
   friend bool operator==(const GpuUplink&, const GpuUplink&) = default;

@@ -346,6 +346,23 @@ TEST(Uplinks, CountARailAtHalfRateAsHalfARail) {
   EXPECT_THAT(fabric.faults, IsEmpty());
 }
 
+TEST(Uplinks, StayOnTheLeafOfTheirPeersWhereOneOfTwoPlanesIsDown) {
+  for (const char* const line : {"su:1 node:4 gpu:8 nic:8 rail:8 plane:2 railonly", "su:1 node:4 plane:2"}) {
+    auto made = *ParseSynthetic(line);
+    Nic& nic = made.nodes[1].nics[3];
+    ASSERT_EQ(nic.ports.size(), 2u);
+    NicPort& port = nic.ports[0].plane == 0 ? nic.ports[0] : nic.ports[1];
+    port.state = LinkState::kDown;
+    port.rate_gbps = port.usable_gbps = 0;
+    port.leaf_port = Missing::kUnknown;
+    const Fabric fabric = BuildFabric(made.nodes, made.declaration);
+    EXPECT_EQ(fabric.nodes[1].uplinks[3].leaf, fabric.nodes[0].uplinks[3].leaf) << line;
+    EXPECT_EQ(fabric.nodes[1].uplinks[3].gbps, 200);
+    EXPECT_EQ(fabric.nodes[0].uplinks[3].gbps, 400);
+    EXPECT_THAT(Check(fabric), IsEmpty());
+  }
+}
+
 // What it borrows is the neighbour's: the neighbour keeps the whole of it, as beside a rail that is down.
 TEST(Uplinks, CountAGpuWhoseNicIsGoneAsOneWhoseRailIsDown) {
   const auto fabric_of = [](bool told) {
