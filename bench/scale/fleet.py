@@ -173,7 +173,8 @@ class Fleet:
 class Watch:
     """Changes of one resource as they arrive: `see` gets (event, seconds), on a thread of its own.
 
-    The API server ends the watch of whoever reads more slowly than things happen; it goes on from where it was.
+    The API server ends the watch of whoever reads more slowly than things happen, by a reset where bytes of it are unread;
+    it goes on from where it was. Only one that ends so twice without a word between is lost.
     """
 
     def __init__(self, plane, where, see):
@@ -192,10 +193,15 @@ class Watch:
             stdout=subprocess.PIPE, env=os.environ | self._plane.tool_environment())
 
     def _read(self):
+        cut = False
         while not self._closed:
             for line in self._process.stdout:
                 now = time.monotonic()
-                event = json.loads(line)
+                try:
+                    event = json.loads(line)
+                except json.JSONDecodeError:
+                    break  # cut in the middle: the rest comes again from the version before it
+                cut = False
                 if event["type"] == "ERROR":
                     raise RuntimeError(f"the watch of {self._where} is lost: {event['object'].get('message')}")
                 self._version = event["object"]["metadata"]["resourceVersion"]
@@ -203,8 +209,9 @@ class Watch:
             code = self._process.wait()
             if self._closed:
                 return
-            if code != 0:
-                raise RuntimeError(f"the watch of {self._where} ended with {code}")
+            if code != 0 and cut:
+                raise RuntimeError(f"the watch of {self._where} ended with {code}, twice")
+            cut = code != 0
             self._process = self._start()
 
     def close(self):
