@@ -237,9 +237,11 @@ class HttpServer::Listener {
   };
 
   void Accept() {
+    next_.reset();  // one whose accept failed has descriptors, too
     try {
       next_ = std::make_unique<Session>(handler_, max_body_);
     } catch (const std::exception&) {  // its context takes descriptors
+      Forget();  // so do those of sessions that have ended, and no connection comes to sweep them
       return Pause();
     }
     acceptor_.async_accept(next_->socket(), [this](error_code error) {
@@ -256,8 +258,11 @@ class HttpServer::Listener {
       if (acceptor_.is_open()) Accept();
     });
   }
-  void Begin() {
+  void Forget() {
     std::erase_if(served_, [](const Served& one) { return one.session->ended(); });
+  }
+  void Begin() {
+    Forget();
     if (served_.size() >= kMaxSessions) return;  // the next Accept closes it
     Session& session = *next_;
     try {

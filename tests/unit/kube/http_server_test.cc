@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <charconv>
 #include <chrono>
 #include <future>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -231,6 +233,7 @@ TEST(HttpServer, OutlivesATimeWithoutDescriptors) {
   const auto server = Echo();
   std::vector<int> sockets(8);
   for (int& one : sockets) one = socket(AF_INET, SOCK_STREAM, 0);
+  const int late = socket(AF_INET, SOCK_STREAM, 0);
   {
     // The first connection and the session for the next one fit, and of a third session a part.
     const FewDescriptors few(6);
@@ -239,7 +242,15 @@ TEST(HttpServer, OutlivesATimeWithoutDescriptors) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_LE(few.Left(), 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(250));  // it has tried again since
+    // What sessions that have ended still hold is enough for another one.
+    for (const int one : sockets) shutdown(one, SHUT_RDWR);
+    Reach(late, server->address());
+    constexpr std::string_view kRequest = "POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+    EXPECT_EQ(send(late, kRequest.data(), kRequest.size(), 0), ssize_t(kRequest.size()));
+    pollfd answer{late, POLLIN, 0};
+    EXPECT_EQ(poll(&answer, 1, 5000), 1);
   }
+  close(late);
   for (const int one : sockets) close(one);
   EXPECT_THAT(Connection(server->address()).Post("/filter", "again"), StartsWith("HTTP/1.1 200"));
 }
