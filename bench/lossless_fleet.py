@@ -141,7 +141,8 @@ class Agents:
 
 def reports_of(topology):
     """That all ports read back as they were told: ports which were told the same read back the same."""
-    return [{"ports": wish["ports"], "policy": wish["policies"][0], "generation": wish["generation"], "state": "Compliant",
+    return [{"ports": wish["ports"], "policy": wish["policies"][0], "generation": wish["generation"],
+             **{key: wish[key] for key in ("policyUid",) if key in wish}, "state": "Compliant",
              "have": wish["settings"]} for wish in topology.get("spec", {}).get("lossless", [])]
 
 

@@ -93,11 +93,14 @@ class Judging {
     // A machine that was started again has its driver's own settings: that is no drift.
     if (!facts_.boot.empty() && !record.boot.empty() && record.boot != facts_.boot) record.applied = false;
     record.boot = facts_.boot;
-    if (record.policy == policy && record.generation == wish_.generation && record.subject == subject) return;
+    const bool of_policy = record.policy == policy && record.generation == wish_.generation &&
+                           record.policy_uid == wish_.policy_uid;
+    if (of_policy && record.subject == subject) return;
     PortRecord fresh;
     fresh.port = facts_.port.name;
     fresh.policy = policy;
     fresh.generation = wish_.generation;
+    fresh.policy_uid = wish_.policy_uid;
     fresh.subject = subject;
     fresh.boot = facts_.boot;
     fresh.repairs = std::move(record.repairs);

@@ -194,6 +194,7 @@ Json ToJson(const PortRecord& record) {
             {"subject", record.subject}, {"applied", record.applied},
             {"failed", record.failed},   {"conflict", record.conflict},
             {"boot", record.boot},       {"crashes", record.crashes}};
+  if (!record.policy_uid.empty()) json["policyUid"] = record.policy_uid;
   Json repairs = Json::array();
   for (const base::WallTime repair : record.repairs) repairs.push_back(base::FormatTime(repair));
   json["repairs"] = std::move(repairs);
@@ -216,6 +217,7 @@ class Reader {
     record.port = Get<std::string>(json, "port");
     record.policy = Get<std::string>(json, "policy");
     record.generation = Get<std::int64_t>(json, "generation");
+    if (json.contains("policyUid")) record.policy_uid = Get<std::string>(json, "policyUid");
     record.subject = Get<std::string>(json, "subject");
     record.applied = Get<bool>(json, "applied");
     if (json.contains("pauseOff"))
@@ -323,7 +325,9 @@ class Reader {
 }  // namespace
 
 std::string AboutOf(const PortRecord& record) {
-  return fmt::format("{} {} {}", record.policy, record.generation, record.subject);
+  // As agents had it that knew no UID, where there is none: they may have begun a write.
+  return fmt::format("{} {} {}{}{}", record.policy, record.generation, record.subject,
+                     record.policy_uid.empty() ? "" : " ", record.policy_uid);
 }
 
 base::Result<std::string> RecordText(const PortRecord& record) {

@@ -39,6 +39,7 @@ struct PortRecord {
   std::string port;                     // "mlx5_0:1"
   std::string policy;                   // that the rest is about
   std::int64_t generation = 0;          // of the policy
+  std::string policy_uid;               // whose generation that is; empty = the wish said none
   std::string subject;                  // the NIC and the settings that the rest is about, as a hash
   bool applied = false;                 // it was as wanted once; what differs since is drift
   bool pause_off = false;               // likewise without global pause, which agents once did not read
@@ -53,7 +54,7 @@ struct PortRecord {
   friend bool operator==(const PortRecord&, const PortRecord&) = default;
 };
 
-// Policy, generation and subject in one.
+// Policy, generation, subject and UID in one.
 std::string AboutOf(const PortRecord& record);
 
 // Keeps the records of a node's ports. What Put and Remove return with success has reached the disk.

@@ -353,6 +353,7 @@ LosslessReport QosLoop::Vanished(const Port& port) const {
   report.ports = {port.port.name};
   report.policy = port.record.policy;
   report.generation = port.record.generation;
+  report.policy_uid = port.record.policy_uid;
   report.state = LosslessState::kUnknown;
   report.reason = port.waiting;
   return report;

@@ -158,7 +158,8 @@ std::vector<QosEvent> EventsOf(const LosslessReport* before, const LosslessRepor
     events.push_back({true, kLosslessConflict, port, now.reason});
   if (now.state == LosslessState::kFailed && was != now.state)
     events.push_back({true, kLosslessFailed, port, now.reason});
-  const bool same = before != nullptr && before->policy == now.policy && before->generation == now.generation;
+  const bool same = before != nullptr && before->policy == now.policy &&
+                    before->generation == now.generation && before->policy_uid == now.policy_uid;
   if (same && was == LosslessState::kCompliant && !now.drift.empty())
     events.push_back({true, kLosslessDrift, port, DriftText(now)});
   return events;

@@ -96,6 +96,18 @@ TEST_F(QosJudge, ADecisionAboutAnotherNicOrGenerationIsNone) {
   EXPECT_EQ(Judged().report.state, LosslessState::kPending);
 }
 
+TEST_F(QosJudge, ADecisionAboutAPolicyIsNoneAboutOneMadeAnewUnderItsName) {
+  wish_.policy_uid = "old";
+  facts_.reading.have.mtu = 1500;
+  record_ = Judged().record;
+  record_.failed = "no carrier";
+  EXPECT_EQ(Judged().report.state, LosslessState::kFailed);
+  wish_.policy_uid = "new";
+  const Judgement anew = Judged();
+  EXPECT_EQ(anew.report.state, LosslessState::kPending);
+  EXPECT_NE(AboutOf(anew.record), AboutOf(record_));
+}
+
 TEST_F(QosJudge, SaysWhosePolicyItSpeaksOf) {
   wish_.policy_uid = "7c0e6a3c";
   EXPECT_EQ(Judged().report.policy_uid, "7c0e6a3c");

@@ -30,6 +30,7 @@ class QosJournal : public testing::Test {
     record.port = port;
     record.policy = "roce";
     record.generation = 7;
+    record.policy_uid = "2f0e6a3c";
     record.subject = "0123456789abcdef";
     record.applied = record.pause_off = true;
     record.conflict = "lldpad \"again\"";
@@ -115,11 +116,15 @@ TEST_F(QosJournal, ReadsAWriteOfAnAgentThatKeptLessOfIt) {
   const std::string seconds = "\"noiseSeconds\": 15,";
   ASSERT_NE(text.find(seconds), std::string::npos);
   text.erase(text.find(seconds), seconds.size());
+  const std::string uid = "\"policyUid\": \"2f0e6a3c\",";
+  ASSERT_NE(text.find(uid), std::string::npos);
+  text.erase(text.find(uid), uid.size());
   const std::string undone = "\"undone\": 1,";
   ASSERT_NE(text.find(undone), std::string::npos);
   text.erase(text.find(undone), undone.size());
   const auto record = ParseRecord(text);
   ASSERT_TRUE(record) << record.error().message;
+  EXPECT_EQ(record->policy_uid, "");
   EXPECT_FALSE(record->unsettled->roce1);
   EXPECT_EQ(record->unsettled->noise_seconds, 0);
   EXPECT_EQ(record->unsettled->undone, 0);
