@@ -114,10 +114,9 @@ class Choosing {
   std::string GrantedReason() const {
     return fmt::format(
         "was taken away from new pods and waits for pods that were given it, though no program uses it yet: "
-        "it "
-        "is set when they have ended{}",
+        "it is set when they have ended{}",
         timings_.patience > std::chrono::nanoseconds(0)
-            ? fmt::format(", or after {} if none uses it then", DurationText(timings_.patience))
+            ? fmt::format(", or have had it for {} and do not use it", DurationText(timings_.patience))
             : std::string());
   }
 

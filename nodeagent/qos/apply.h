@@ -105,7 +105,7 @@ struct StepFacts {
   PortQuestions asked;
   std::string before_it;  // the port whose turn it is; empty = this one's
   std::string leak;       // PortGate::Leak
-  bool granted = false;   // kDraining: pods were given it, which may begin to use it at any time
+  bool granted = false;   // kDraining: pods were given it of late, which may begin to use it at any time
   NodePause pause;
   std::string
       given_back;  // what is said of the port while it pauses, where it is the one that was waited for

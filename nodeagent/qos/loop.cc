@@ -270,7 +270,27 @@ bool QosLoop::MayNotSettle(const Port& port) const {
   return port.reading.gone || !NotBack(*unsettled, port.reading).empty();
 }
 
+void QosLoop::KnowPods(Port& port) {
+  const MonotonicTime now = clock_.Now();
+  std::map<std::string, MonotonicTime> pods;
+  for (const std::string& pod : gate_.Holders(port.port.name)) {
+    const auto known = port.pods.find(pod);
+    pods.emplace(pod, known == port.pods.end() ? now : known->second);
+  }
+  port.pods = std::move(pods);
+}
+
+// Kubelets go on listing pods that have ended, and some pods never use what they have: without an end to it each port
+// of the node in its turn would wait for those.
+bool QosLoop::GrantedOfLate(const Port& port) const {
+  const std::chrono::nanoseconds patience = options_.timings.patience;
+  return std::any_of(port.pods.begin(), port.pods.end(), [&](const auto& pod) {
+    return patience <= std::chrono::nanoseconds(0) || clock_.Now() < pod.second + patience;
+  });
+}
+
 void QosLoop::Work(Port& port, MonotonicTime& when) {
+  KnowPods(port);
   if (MayNotSettle(port)) {
     if (std::exchange(port.waiting, kMayNotSettle) != kMayNotSettle) Log(port, kMayNotSettle);
     return;
@@ -295,7 +315,7 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   if (pause_.port == port.port.name) facts.given_back = port.given_back;
   if (AsksQueuePairs(facts, now)) {
     facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
-    facts.granted = facts.progress.stage == ApplyStage::kDraining && !gate_.Holders(port.port.name).empty();
+    facts.granted = facts.progress.stage == ApplyStage::kDraining && GrantedOfLate(port);
   }
   if (AsksLink(facts, now)) facts.asked.link = io_.Link(port.port);
   const bool backed_off = port.progress.not_before > now && !facts.gone;

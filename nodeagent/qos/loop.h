@@ -77,11 +77,13 @@ class QosLoop {
     ApplyProgress progress;
     LinkEvidence link;  // just before a write
     crds::LosslessReport shown;
-    std::string waiting;                // NextApplyStep::reason
-    std::string given_back;             // StepFacts::given_back
-    std::string about;                  // AboutOf what was judged last
-    base::MonotonicTime hear_until{};   // what was begun, or failed, waits for its wish, once its NIC is back
-    int in_vain = 0;                    // times that it was given back since it was last set
+    std::string waiting;               // NextApplyStep::reason
+    std::string given_back;            // StepFacts::given_back
+    std::string about;                 // AboutOf what was judged last
+    base::MonotonicTime hear_until{};  // what was begun, or failed, waits for its wish, once its NIC is back
+    int in_vain = 0;                   // times that it was given back since it was last set
+    // Pods that were given it, and since when this agent knows that.
+    std::map<std::string, base::MonotonicTime> pods;
     bool known = false;                 // of the machine, now
     bool resumed = false;               // an agent before this one began it
     std::optional<OwnLinkChanges> own;  // told to on_own_changes of the write that is under way
@@ -96,6 +98,8 @@ class QosLoop {
   std::vector<Port*> Turns();  // those that were waited for in vain least often first
   void Work(Port& port, base::MonotonicTime& when);
   std::string Before(const Port& port) const;
+  void KnowPods(Port& port);
+  bool GrantedOfLate(const Port& port) const;
   // What was begun by an agent that might set ports, and can neither be gone on with nor taken back by this one.
   bool MayNotSettle(const Port& port) const;
   void Do(Port& port, const NextApplyStep& next);

@@ -101,6 +101,18 @@ TEST_F(PortInUse, IsSetAfterItsTimeWherePodsThatWereGivenItDoNotUseIt) {
   EXPECT_EQ(bed_.counts.given_back, 0u);
 }
 
+TEST_F(PortInUse, IsSetAtOnceWherePodsThatWereGivenItLongAgoDoNotUseIt) {
+  bed_.wishes[0].mode = crds::LosslessMode::kObserve;
+  bed_.Start();
+  bed_.gate->holders = {"done/job-0"};
+  bed_.RunFor(minutes(31));
+  crds::LosslessWish apply = Wish({kPort});
+  apply.generation = 2;
+  bed_.Want(apply);
+  bed_.RunFor(minutes(1));
+  EXPECT_EQ(bed_.State(), LosslessState::kCompliant);
+}
+
 TEST_F(PortInUse, IsTriedAgainAfterPausesThatGrowAndEnd) {
   Use(1);
   bed_.Start();
