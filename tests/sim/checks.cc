@@ -219,10 +219,30 @@ void Checks::Requested(const Process& process, const test::ApiRequest& request,
   if (request.plural == "leases" || request.plural == "events") return;
   ++writes_;
   last_write_ = process.name() + " " + request.Line();
+  if (request.plural == "pods" && request.method == "PATCH")
+    let_go_by_[kube::Uid(Json::parse(response.body, nullptr, false))] = process.name();
   const bool evicts = request.method == "POST" && request.subresource == "eviction";
   if (request.plural != "pods" || (request.method != "DELETE" && !evicts)) return;
   if (const auto owner = owners_.find(request.key.name); owner != owners_.end()) {
     deleted_by_us_[owner->first] = owner->second;
+  }
+}
+
+// Whoever let a pod go has seen its gate, and forgets it only when it is gone. Of one that another let go a process may
+// not have heard yet.
+void Checks::Preempted(const Process& process, const Json& answer) {
+  const Json* nodes = kube::Find(answer, {"NodeNameToMetaVictims"});
+  if (nodes == nullptr || !nodes->is_object()) return;  // the scheduler complains of that
+  for (const auto& [node, victims] : nodes->items()) {
+    for (const Json& pod : kube::ArrayAt(victims, {"Pods"})) {
+      const std::string uid = kube::StringAt(pod, {"UID"});
+      const auto claim = claims_.find(uid);
+      const auto let_go = let_go_by_.find(uid);
+      if (claim == claims_.end() || let_go == let_go_by_.end() || let_go->second != process.name()) continue;
+      Violate("NoGangTorn",
+              fmt::format("{} lets pod {} of a gang, which it has let go, be stopped alone on {}",
+                          process.name(), claim->second.name, node));
+    }
   }
 }
 

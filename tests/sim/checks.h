@@ -30,8 +30,9 @@ struct Violation {
 //   SpecStays          of a pod past its gates only the node is set, of a Gang nothing in spec changes
 //   NoJobFailedByUs    no Job fails of pods that an extender has deleted
 //   DomainBeforePod    a pod that claims a channel is past the gate only once its ComputeDomain has been made
-//   SparesStay         a gang of which no pod was ever let go is planned on no more nodes of an NVLink domain than leave the
-//                      spares
+//   SparesStay         a gang of which no pod was ever let go is planned on no more nodes of an NVLink domain than leave
+//                      the spares
+//   NoGangTorn         preempt never lets a pod of a gang be stopped alone, by the process that has let it go itself
 //   NoHotLoop          a process sends no more requests a minute than it has reasons for
 //
 // and, when it is asked to, at rest: AllOrNothing, FeasibleRuns, NothingLeaked, StatusSettles. Thread rule: as
@@ -42,6 +43,8 @@ class Checks {
 
   void Changed(const kube::Resource& resource, const kube::Json& before, const kube::Json& after);
   void Requested(const Process& process, const test::ApiRequest& request, const kube::HttpResponse& response);
+  // What a process answers to the question whom kube-scheduler may stop.
+  void Preempted(const Process& process, const kube::Json& answer);
   // The NVLink domain of each node whose domain is over several, and how many nodes of each are spares.
   void KeepSpares(std::map<std::string, std::string> domains, int spares);
   void Violate(std::string rule, std::string what);
@@ -84,6 +87,7 @@ class Checks {
   std::set<std::string> gone_;                        // UIDs of deleted Gangs
   std::map<std::string, std::string> owners_;         // of every pod there ever was, by name
   std::map<std::string, std::string> deleted_by_us_;  // pod → its owner's UID
+  std::map<std::string, std::string> let_go_by_;      // pod's UID → the process
   std::uint64_t writes_ = 0;
   std::string last_write_;
 };

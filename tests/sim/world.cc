@@ -69,7 +69,7 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
           simulation, server_, HostsOf(MakeMachines(setting)),
           setting.own_lease ? PodScheduler::Verb{}
                             : [this](const std::string& host, const std::string& path,
-                                     const Json& body) { return AskVerb(machines_, host, path, body); },
+                                     const Json& body) { return AskAsScheduler(host, path, body); },
           [this](const std::string& sentence) { checks_.Violate("VerbsAnswer", sentence); }),
       collector_(simulation, server_, jobs_),
       machines_(MakeMachines(setting)) {
@@ -131,6 +131,16 @@ void World::Listen() {
         if (Network::WasHeld(request)) return queue_rule_.Excuse(request, response);
         queue_rule_.Requested(process, request, response);
       });
+}
+
+std::optional<Json> World::AskAsScheduler(const std::string& host, const std::string& path,
+                                          const Json& body) {
+  auto told = AskVerb(machines_, host, path, body);
+  if (!told || path != "/preempt") return told;
+  for (const Machine& machine : machines_) {
+    if (machine.host == host) checks_.Preempted(*machine.process, *told);
+  }
+  return told;
 }
 
 // By what filter tells a pod that is worth less than any other.

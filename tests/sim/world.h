@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -102,6 +103,8 @@ class World {
     Simulation& simulation_;
   };
 
+  std::optional<kube::Json> AskAsScheduler(const std::string& host, const std::string& path,
+                                           const kube::Json& body);
   void AddNodes(const Setting& setting);
   void StartExtender(Machine& machine);
   void KeepExtenders();

@@ -212,6 +212,26 @@ TEST_F(ChecksTest, SeeAJobThatFailsOfWhatAnExtenderEvicted) {
   EXPECT_THAT(Broken(), testing::ElementsAre("NoJobFailedByUs"));
 }
 
+TEST_F(ChecksTest, SeeAPodOfAGangThatMayBeStoppedAlone) {
+  Commit("a", 0x0f, 4);
+  const Json pod = server_.Put(kube::kPods, PodOf("a", "0,1,2,3", 4));
+  Process process(simulation_, "ext");
+  Process other(simulation_, "other");
+  test::ApiRequest request;
+  request.method = "PATCH";
+  request.plural = "pods";
+  request.key = {"team", "a-0"};
+  checks_.Requested(process, request, {200, {}, pod.dump()});
+  Json victims;
+  victims["Pods"] = Json::array({{{"UID", kube::Uid(pod)}}});
+  Json answer;
+  answer["NodeNameToMetaVictims"]["node-0"] = victims;
+  checks_.Preempted(other, answer);
+  EXPECT_THAT(Broken(), testing::IsEmpty()) << "that one may not have heard of it";
+  checks_.Preempted(process, answer);
+  EXPECT_THAT(Broken(), testing::ElementsAre("NoGangTorn"));
+}
+
 // What is judged at rest: a whole run on a world in which something is broken.
 std::vector<std::string> RulesBroken(const std::function<void(World&)>& sabotage,
                                      const std::vector<std::uint64_t>& seeds = {1, 2, 3}) {
