@@ -75,6 +75,7 @@ void People::Begin() {
   Happen(trouble_.hold_plan, &People::HoldPlan);
   Happen(trouble_.scale, &People::Scale);
   Happen(trouble_.serve, &People::Serve);
+  Happen(trouble_.remake_job, &People::RemakeJob);
 }
 
 // A Poisson process of its own for everything that can happen.
@@ -134,6 +135,8 @@ void People::Submit() {
     words.backoff_limit = int(random_.Below(2));  // what fails the Job restarts the set
   }
   words.compute_domain = AsksForDomain(words.pods);
+  if (trouble_.restart_whole > 0 && random_.Unit() < trouble_.restart_whole)
+    words.annotations[crds::keys::kOnDegraded] = "restart";
   jobs_.emplace(words.name, words);
   if (words.sets > 0) {
     world_.job_sets().Submit(words);
@@ -185,6 +188,18 @@ void People::DeleteJob(const std::string& name) {
 
 void People::DeleteAJob() {
   if (const std::string job = AnyJob(); !job.empty()) DeleteJob(job);
+}
+
+// Under its name at once, as `kubectl replace --force` does it, while pods of the one before still leave.
+void People::RemakeJob() {
+  const std::string name = AnyJob();
+  if (name.empty() || KindOf(name) != kube::kJobs) return;
+  JobWords words = jobs_.at(name);
+  if (const auto first = first_sizes_.find(name); first != first_sizes_.end()) words.pods = first->second;
+  words.scaled = false;
+  DeleteJob(name);
+  jobs_.emplace(name, words);
+  world_.jobs().Submit(words);
 }
 
 void People::SetSuspended(const std::string& job, bool on) {

@@ -18,6 +18,8 @@ struct Trouble {
   double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0, edit_fabric = 0;
   double hold_plan = 0, scale = 0, serve = 0;
+  double remake_job = 0;
+  double restart_whole = 0;   // the chance that a gang asks to be restarted where a lost rank finds no place
   double compute_domain = 0;  // the chance that a gang asks for one, where there are any
 };
 
@@ -42,6 +44,7 @@ class People {
   void Happen(double per_minute, void (People::*what)());
   void Submit();
   void DeleteAJob();
+  void RemakeJob();
   void Suspend();
   void DeletePod();
   void DeleteGang();

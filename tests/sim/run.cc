@@ -65,6 +65,8 @@ class Draw {
     trouble.scale = SometimesToo(2, 3);
     trouble.serve = SometimesToo(kServe, 2);
     trouble.compute_domain = SometimesToo(kComputeDomain, 1);
+    trouble.restart_whole = SometimesToo(kRestartWhole, 1);
+    trouble.remake_job = SometimesToo(kRemakeJob, 1.5);
     return trouble;
   }
 
@@ -103,7 +105,8 @@ class Draw {
     return Sometimes(most, random);
   }
 
-  static constexpr std::uint64_t kServe = 3, kComputeDomain = 4, kSpares = 5;
+  static constexpr std::uint64_t kServe = 3, kComputeDomain = 4, kSpares = 5, kRestartWhole = 6,
+                                 kRemakeJob = 7;
   base::Random random_;
   const std::uint64_t seed_;
 };
