@@ -122,9 +122,17 @@ Action Refuse(const GangInput& input, const std::string& reason, const std::stri
                       true};
 }
 
+// It runs, so nothing of its own may happen for weeks; and an agent that is slower than its pods, as when Heddle is
+// installed beside them, changes no pod.
+Action RefuseForNow(const GangInput& input, const std::string& why) {
+  Action refused = Refuse(input, "NotPriced", why);
+  if (std::holds_alternative<Nothing>(refused)) return Nothing{std::chrono::seconds(30)};
+  return refused;
+}
+
 Action Price(const GangInput& input, const SnapshotInputs& inputs) {
   auto compared = Compare(inputs, input.members);
-  if (const auto* why = std::get_if<std::string>(&compared)) return Refuse(input, "NotPriced", *why);
+  if (const auto* why = std::get_if<std::string>(&compared)) return RefuseForNow(input, *why);
   const auto& comparison = std::get<Comparison>(compared);
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);

@@ -6,6 +6,7 @@
 
 #include "crds/observation.h"
 #include "extender/census.h"
+#include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
 
 namespace heddle::extender {
@@ -144,6 +145,21 @@ TEST_F(Observing, PricesAGangOnceItCan) {
   ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
   EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
   EXPECT_TRUE(cluster.GangOf("train")->status.observed->heddle);
+}
+
+TEST_F(Observing, PricesAGangThatRanBeforeTheAgentOfItsNodeReported) {
+  auto late = cluster.server.Find(kNodeTopologies, {"", "node-08"});
+  ASSERT_TRUE(late);
+  (*late)["metadata"].erase("uid");
+  cluster.server.Remove(kNodeTopologies, {"", "node-08"});
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "node-08"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
+      << cluster.Summary("train");
+  extender.Pass(std::chrono::seconds(5));
+  cluster.server.Put(kNodeTopologies, *late);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
 }
 
 TEST_F(Observing, TakesNoGangForItsOwnThatWaitsAtTheGateFromBefore) {
