@@ -76,6 +76,7 @@ void Checks::PodChanged(const Json& before, const Json& after) {
   }
   const auto known = claims_.find(pod.uid);
   const bool fresh = known == claims_.end();
+  if (fresh) ++born_[claim.name];
   if (!fresh && !claim.bound.empty()) claim.given = known->second.given;
   const bool bound_now = !claim.bound.empty() && (fresh || known->second.bound != claim.bound);
   const bool told_now =
@@ -229,7 +230,7 @@ void Checks::Requested(const Process& process, const test::ApiRequest& request,
 }
 
 // Whoever let a pod go has seen its gate, and forgets it only when it is gone. Of one that another let go a process may
-// not have heard yet.
+// not have heard yet; and where a name comes again, a watch that begins again from before tells of the earlier pod last.
 void Checks::Preempted(const Process& process, const Json& answer) {
   const Json* nodes = kube::Find(answer, {"NodeNameToMetaVictims"});
   if (nodes == nullptr || !nodes->is_object()) return;  // the scheduler complains of that
@@ -239,6 +240,7 @@ void Checks::Preempted(const Process& process, const Json& answer) {
       const auto claim = claims_.find(uid);
       const auto let_go = let_go_by_.find(uid);
       if (claim == claims_.end() || let_go == let_go_by_.end() || let_go->second != process.name()) continue;
+      if (born_.at(claim->second.name) > 1) continue;
       Violate("NoGangTorn",
               fmt::format("{} lets pod {} of a gang, which it has let go, be stopped alone on {}",
                           process.name(), claim->second.name, node));

@@ -88,6 +88,7 @@ class Checks {
   std::map<std::string, std::string> owners_;         // of every pod there ever was, by name
   std::map<std::string, std::string> deleted_by_us_;  // pod → its owner's UID
   std::map<std::string, std::string> let_go_by_;      // pod's UID → the process
+  std::map<std::string, int> born_;                   // pods that had that name
   std::uint64_t writes_ = 0;
   std::string last_write_;
 };
