@@ -417,9 +417,14 @@ base::Result<std::string> GangController::Restart(const Look& look, crds::GangSt
   const auto last = base::ParseTime(kube::Annotation(*yield.owner, crds::keys::kRestartedAt).value_or(""));
   const base::WallTime now = clock_.WallNow();
   // Further ahead than that it is of a clock that was set back since: waited for, it could be years.
-  if (last && now - *last < kBetweenRestarts && *last - now < kBetweenRestarts) {
+  const auto lately = [now](base::WallTime time) {
+    return now - time < kBetweenRestarts && time - now < kBetweenRestarts;
+  };
+  if (last && lately(*last))
     return asked + "it was restarted at " + base::FormatTime(*last) + ", and is at most once in ten minutes";
-  }
+  const auto* told = crds::FindCondition(gang.status.conditions, crds::kPreempted);
+  if (told != nullptr && told->reason == kRefusedReason && lately(told->last_transition))
+    return asked + told->message;
   if (!FitsAnew(*look.snapshot, look.members))
     return asked + "not even all of it together would find a place";
   const std::string text = status.message;
