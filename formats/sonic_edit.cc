@@ -146,8 +146,13 @@ void Editor::EditKey(std::string_view table, const std::string& port, const std:
   for (std::size_t first = 0; first < after.size();) {
     std::size_t last = first;
     while (last + 1 < after.size() && after[last + 1] == after[first]) ++last;
-    const std::string name = RangeText(range.first + int(first), range.first + int(last));
-    if (!after[first].empty()) PutEntry(table, fmt::format("{}|{}", port, name), after[first], reason);
+    const std::string name =
+        fmt::format("{}|{}", port, RangeText(range.first + int(first), range.first + int(last)));
+    // This port, too, may have such an entry, whose own cells are changed in their turn.
+    Json value = after[first];
+    if (const Json& there = Entry(work_, table, name); there.is_object() && value.is_object())
+      value.update(there);
+    if (!value.empty()) PutEntry(table, name, std::move(value), reason);
     first = last + 1;
   }
 }

@@ -283,6 +283,22 @@ TEST(SonicPatch, KeepsWhatAnotherPortOfASharedEntryHasByItself) {
             (Json{{"scheduler", "scheduler.9"}, {"wred_profile", "AZURE_LOSSLESS"}}));
 }
 
+TEST(SonicPatch, KeepsWhatAPortHasInAnEntryOfOneQueueBesideOneOfTwo) {
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered({.marking = lossless::EcnMarking{7, 8, 9}})}};
+  const std::string before = LosslessFixture("sonic-default.json");
+  const auto wanted = Patched(before, PatchOf(before, wishes));
+  ASSERT_TRUE(wanted) << wanted.error().message;
+  Json live = Json::parse(*wanted);
+  const Json scheduler = live["QUEUE"]["Ethernet0|3"]["scheduler"];
+  ASSERT_TRUE(scheduler.is_string());
+  live["QUEUE"]["Ethernet0|3"].erase("wred_profile");
+  live["QUEUE"]["Ethernet0|3-4"] = {{"wred_profile", "AZURE_LOSSLESS"}};
+  const auto patched = Patched(live.dump(), PatchOf(live.dump(), wishes));
+  ASSERT_TRUE(patched) << patched.error().message;
+  EXPECT_EQ(Json::parse(*patched)["QUEUE"]["Ethernet0|3"]["scheduler"], scheduler);
+  ExpectAsWanted(*patched, wishes);
+}
+
 // `pfcwd start_default` on a switch of 64 ports.
 TEST(SonicPatch, NeverDetectsFasterThanTheSwitchLooks) {
   Json live = Json::parse(LosslessFixture("sonic-default.json"));
