@@ -58,13 +58,23 @@ bool IsOther(const LldpNeighbour& a, const LldpNeighbour& b) {
          a.chassis_id != b.chassis_id;
 }
 
+// json takes the name out of an object, and makes it the key of all else that is in it: {"tor-1": {"id": …}} (lldpd,
+// src/client/json_writer.c, json_element_cleanup). Null where it is no such object, as with json0.
+const Json* RestOfNamed(const Json& chassis) {
+  if (!chassis.is_object() || chassis.size() != 1) return nullptr;
+  const Json& rest = *chassis.begin();
+  return rest.is_object() && rest.contains("id") ? &rest : nullptr;
+}
+
 std::optional<LldpNeighbour> ParseNeighbour(const Json& interface) {
-  const Json& chassis = First(Member(interface, "chassis"));
+  const Json& said = First(Member(interface, "chassis"));
+  const Json* const rest = RestOfNamed(said);
+  const Json& chassis = rest != nullptr ? *rest : said;
   const Json& port = First(Member(interface, "port"));
   LldpNeighbour neighbour;
   neighbour.chassis_id = Text(Member(chassis, "id"));
   neighbour.chassis_type = TypeOf(Member(chassis, "id"));
-  neighbour.system_name = Text(Member(chassis, "name"));
+  neighbour.system_name = rest != nullptr ? Printable(said.begin().key()) : Text(Member(chassis, "name"));
   neighbour.port_id = Text(Member(port, "id"));
   neighbour.port_type = TypeOf(Member(port, "id"));
   neighbour.port_description = Text(Member(port, "descr"));
@@ -93,12 +103,16 @@ base::Result<LldpNeighbours> ParseLldp(std::string_view json0) {
   }
   const Json& listed = Member(root, "interface");
   LldpNeighbours neighbours;
-  const auto add = [&neighbours](const Json& interface) {
-    const Json& name = Member(interface, "name");
-    if (!name.is_string()) return;
-    std::string key = Printable(name.get_ref<const std::string&>());
+  const auto hear = [&neighbours](const std::string& name, const Json& interface) {
+    std::string key = Printable(name);
     if (key.empty()) return;
     if (auto found = ParseNeighbour(interface)) neighbours[std::move(key)].push_back(*std::move(found));
+  };
+  const auto add = [&hear](const Json& interface) {
+    if (const Json& name = Member(interface, "name"); name.is_string())
+      return hear(name.get_ref<const std::string&>(), interface);
+    if (!interface.is_object()) return;
+    for (const auto& [name, rest] : interface.items()) hear(name, rest);  // as json has them: {"eth1": {…}}
   };
   if (listed.is_array()) {
     std::for_each(listed.begin(), listed.end(), add);

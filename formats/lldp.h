@@ -25,8 +25,8 @@ struct LldpNeighbour {
 // By interface name. Several neighbours on one interface (a hub, a bridge, a VM) are all kept.
 using LldpNeighbours = std::map<std::string, std::vector<LldpNeighbour>>;
 
-// lldpd's `lldpcli -f json0 show neighbors`. json0 and not json, whose shape changes with the number of
-// entries; what json writes for one entry is understood too. Neighbours that said goodbye (ttl 0) are left
+// lldpd's `lldpcli -f json0 show neighbors`. json0 and not json, whose shape changes with the number of entries and
+// which makes keys of names; what json writes is understood too. Neighbours that said goodbye (ttl 0) are left
 // out. An entry without an interface name, chassis or port is skipped: it proves nothing.
 [[nodiscard]] base::Result<LldpNeighbours> ParseLldp(std::string_view json0);
 

@@ -111,6 +111,25 @@ TEST(Lldp, UnderstandsTheShapeWithoutArraysToo) {
   EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "swp7", "aa:bb"}));
 }
 
+// `lldpcli -f json show neighbors` of lldpd 1.0: of one interface, of two, and of a switch that sends no name.
+TEST(Lldp, UnderstandsTheShapeWhoseKeysAreNames) {
+  const std::string eth1 = R"({"eth1":{"via":"LLDP","rid":"1","chassis":{"tor-1":{"id":{"type":"mac",
+      "value":"aa:bb"},"descr":"x","mgmt-ip":"10.0.0.1"}},"port":{"id":{"type":"ifname","value":"swp7"},
+      "descr":"swp7","ttl":"60"}}})";
+  const std::string eth2 = R"({"eth2":{"via":"LLDP","chassis":{"id":{"type":"mac","value":"aa:cc"}},
+      "port":{"id":{"type":"ifname","value":"swp8"}}}})";
+  const auto one = ParseLldp(R"({"lldp":{"interface":)" + eth1 + "}}");
+  ASSERT_TRUE(one) << one.error().message;
+  ASSERT_THAT(*one, testing::ElementsAre(testing::Key("eth1")));
+  EXPECT_EQ(LeafOf(one->at("eth1")), (LeafPort{"tor-1", "swp7", "aa:bb"}));
+  EXPECT_EQ(one->at("eth1").at(0).ttl, std::chrono::seconds(60));
+  const auto two = ParseLldp(R"({"lldp":{"interface":[)" + eth1 + "," + eth2 + "," + eth1 + "]}}");
+  ASSERT_TRUE(two) << two.error().message;
+  ASSERT_THAT(*two, testing::ElementsAre(testing::Key("eth1"), testing::Key("eth2")));
+  EXPECT_EQ(two->at("eth1").size(), 2u);
+  EXPECT_EQ(LeafOf(two->at("eth2")), (LeafPort{"aa:cc", "swp8", "aa:cc"}));
+}
+
 TEST(Lldp, HasNoNeighboursWhereLldpdHearsNobody) {
   const auto parsed = ParseLldp(R"({"lldp":[{}]})");
   ASSERT_TRUE(parsed);
