@@ -41,13 +41,13 @@ class Reader {
     config.hostname = Printable(TextOf(Member(localhost, "hostname")));
     const sonic::Queues queues = sonic::ReadQueues(root_);
     faults_ = queues.faults;
+    qos_ = sonic::PortQosMaps(root_, faults_);
     ReadMarkings();
     const std::set<std::string> names = PortNames();
     if (names.size() > kMaxPorts) {
       return base::Fail(Code::kTooLarge,
                         fmt::format("it has {} ports, at most {} are read", names.size(), kMaxPorts));
     }
-    const Json& qos = Member(root_, "PORT_QOS_MAP");
     std::size_t down = 0, without = 0, unread = 0;
     std::string first;  // of those that cannot be read, why
     for (const std::string& name : names) {
@@ -60,11 +60,11 @@ class Reader {
                      "",
                      Negotiates(port)};
       if (read.negotiates) read.fec = "auto";
-      const Json& map = Member(qos, name);
+      const Json& map = Member(qos_, name);
       if (TextOf(Member(port, "admin_status")) == "down") {
         ++down;
         read.bare = "is shut down";
-      } else if (!map.is_object() && HasPorts(qos)) {
+      } else if (!map.is_object() && HasPorts(qos_)) {
         ++without;
         read.bare = "has no PORT_QOS_MAP";
       }
@@ -118,10 +118,9 @@ class Reader {
 
   std::set<std::string> PortNames() const {
     std::set<std::string> names;
-    for (const char* table : {"PORT", "PORT_QOS_MAP"}) {
-      const Json& ports = Member(root_, table);
-      if (!ports.is_object()) continue;
-      for (const auto& [name, port] : ports.items()) {
+    for (const Json* table : {&Member(root_, "PORT"), &qos_}) {
+      if (!table->is_object()) continue;
+      for (const auto& [name, port] : table->items()) {
         if (name != "global" && names.size() <= kMaxPorts) names.insert(name);
       }
     }
@@ -260,7 +259,7 @@ class Reader {
       return {};
     }
     if (map == nullptr) {
-      const Json& global = Member(Member(root_, "PORT_QOS_MAP"), "global");
+      const Json& global = Member(qos_, "global");
       ASSIGN_OR_RETURN(map, MapOf("global", global, "dscp_to_tc_map", "DSCP_TO_TC_MAP"));
     }
     if (map == nullptr) return {};
@@ -365,6 +364,7 @@ class Reader {
   }
 
   const Json& root_;
+  Json qos_;                                           // PORT_QOS_MAP, by port
   const bool whole_;                                   // with PORT: what it lacks is off
   const std::map<std::string, std::string> channels_;  // by port
   std::map<std::string, std::map<int, std::optional<lossless::EcnMarking>>> markings_;  // by port and queue

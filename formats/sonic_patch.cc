@@ -85,6 +85,7 @@ class Patcher {
     queues_ = sonic::ReadQueues(live_);
     dynamic_ = TextOf(Member(Entry(live_, "DEVICE_METADATA", "localhost"), "buffer_model")) == "dynamic";
     FindStyle();
+    TakeRowsApart();
     with_pfc_ = PortsWithPfc();
     for (const SonicWish& wish : wishes_) {
       if (!Entry(live_, "PORT", wish.port).is_object()) {
@@ -108,6 +109,24 @@ class Patcher {
         bracketed_ = bracketed_ || TextOf(value).starts_with('[');
     }
   }
+  // A row of several ports becomes one for each of them: sonic-port-qos-map.yang has no other.
+  void TakeRowsApart() {
+    for (const auto& [key, row] : Member(live_, "PORT_QOS_MAP").items()) {
+      const std::vector<std::string> ports = sonic::PortsIn(key);
+      const bool ours = std::any_of(ports.begin(), ports.end(),
+                                    [this](const std::string& port) { return ours_.contains(port); });
+      if (ports.size() < 2 || !ours || !row.is_object()) continue;
+      const Reason reason{"a row of several ports becomes one for each, and says the same",
+                          "sonic-port-qos-map.yang"};
+      editor_.Remove("PORT_QOS_MAP", key, reason);
+      for (const std::string& port : ports) {
+        Json own = row;
+        if (const Json& there = QosOf(port); there.is_object()) own.update(there);
+        editor_.PutEntry("PORT_QOS_MAP", port, std::move(own), reason);
+      }
+    }
+  }
+  const Json& QosOf(const std::string& port) const { return Entry(editor_.work(), "PORT_QOS_MAP", port); }
   std::string Reference(std::string_view table, const std::string& name) const {
     return bracketed_ ? fmt::format("[{}|{}]", table, name) : name;
   }
@@ -147,10 +166,9 @@ class Patcher {
   // Points a field of the port to a map with this content.
   void Map(const SonicWish& wish, std::string_view field, std::string_view table, const Json& content,
            const Reason& reason) {
-    const std::string current =
-        sonic::NameIn(table, TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), field)));
+    const std::string current = sonic::NameIn(table, TextOf(Member(QosOf(wish.port), field)));
     const auto others_use = [&](const std::string& name) {
-      for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {
+      for (const auto& [port, map] : Member(editor_.work(), "PORT_QOS_MAP").items()) {
         if (!ours_.contains(port) && sonic::NameIn(table, TextOf(Member(map, field))) == name) return true;
       }
       return false;
@@ -174,7 +192,7 @@ class Patcher {
     if (settings.pause_to_queue)
       Map(wish, "pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE", MapOf(*settings.pause_to_queue),
           Because(wish, Setting::kPauseToQueue, "a pause stops the queue that data waits in"));
-    const Json& entry = Entry(live_, "PORT_QOS_MAP", wish.port);
+    const Json& entry = QosOf(wish.port);
     if (!TextOf(Member(entry, "pfc_to_pg_map")).empty() && settings.pfc &&
         !PausesOwnGroups(entry, *settings.pfc))
       Note(fmt::format("{} has pfc_to_pg_map {}: see that it has {}", wish.port,
@@ -195,7 +213,7 @@ class Patcher {
   void Pfc(const SonicWish& wish) {
     const PortSettings& settings = wish.rendering.settings;
     const auto list = [&](std::string_view field, const lossless::PrioritySet& set, const Reason& reason) {
-      const std::string now = TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), field));
+      const std::string now = TextOf(Member(QosOf(wish.port), field));
       if (SetOf(now) == std::optional(set) && (!now.empty() || Present(wish.port, field) || set.empty()))
         return;
       editor_.Set("PORT_QOS_MAP", wish.port, field, Joined(set), reason);
@@ -208,7 +226,7 @@ class Patcher {
     list("pfcwd_sw_enable", *settings.watched, Because(wish, Setting::kWatched, "what has PFC is watched"));
   }
   bool Present(const std::string& port, std::string_view field) const {
-    return !Member(Entry(live_, "PORT_QOS_MAP", port), field).is_null();
+    return !Member(QosOf(port), field).is_null();
   }
   // "3,4" in any order; nothing where it is no such list.
   static std::optional<lossless::PrioritySet> SetOf(std::string_view text) {
@@ -368,13 +386,13 @@ class Patcher {
   // Once all of this is done.
   int PortsWithPfc() const {
     int ports = 0;
-    for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {
-      if (!ours_.contains(port) && !TextOf(Member(map, "pfc_enable")).empty()) ++ports;
+    for (const auto& [key, map] : Member(editor_.work(), "PORT_QOS_MAP").items()) {
+      if (!ours_.contains(key) && !TextOf(Member(map, "pfc_enable")).empty())
+        ports += int(sonic::PortsIn(key).size());
     }
     for (const SonicWish& wish : wishes_) {
       const auto& pfc = wish.rendering.settings.pfc;
-      const bool has = pfc ? !pfc->empty()
-                           : !TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), "pfc_enable")).empty();
+      const bool has = pfc ? !pfc->empty() : !TextOf(Member(QosOf(wish.port), "pfc_enable")).empty();
       if (has) ++ports;
     }
     return ports;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/json_bounds.h"
+#include "formats/printable.h"
 #include "formats/scanner.h"
 
 namespace heddle::formats::sonic {
@@ -84,12 +85,16 @@ std::optional<RangeKey> ParseRangeKey(std::string_view key) {
 }
 
 std::vector<std::string> PortsOfKey(std::string_view key) {
-  std::vector<std::string> names;
   const std::size_t bar = key.rfind('|');
-  if (bar == std::string_view::npos) return names;
+  if (bar == std::string_view::npos) return {};
   std::string_view ports = key.substr(0, bar);
   if (const std::size_t inner = ports.rfind('|'); inner != std::string_view::npos)
     ports.remove_prefix(inner + 1);
+  return PortsIn(ports);
+}
+
+std::vector<std::string> PortsIn(std::string_view ports) {
+  std::vector<std::string> names;
   while (!ports.empty()) {
     const std::size_t comma = ports.find(',');
     names.emplace_back(ports.substr(0, comma));
@@ -101,6 +106,31 @@ std::vector<std::string> PortsOfKey(std::string_view key) {
 
 std::string RangeText(int first, int last) {
   return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+}
+
+Json PortQosMaps(const Json& root, std::map<std::string, std::string>& faults) {
+  const Json& table = Member(root, "PORT_QOS_MAP");
+  if (!table.is_object()) return Json();
+  Json rows = Json::object();
+  for (const auto& [key, fields] : table.items()) {
+    for (const std::string& port : PortsIn(key)) {
+      if (rows.size() > kMaxPorts) return rows;
+      if (!rows.contains(port)) {
+        rows[port] = fields;
+        continue;
+      }
+      Json& row = rows[port];
+      if (!row.is_object() || !fields.is_object()) continue;
+      for (const auto& [field, value] : fields.items()) {
+        const auto [at, fresh] = row.emplace(field, value);
+        if (fresh || *at == value) continue;
+        faults.emplace(port,
+                       fmt::format("PORT_QOS_MAP|{}: two rows have this port, and {} differs: leave one",
+                                   Printable(port, 40), Printable(field, 40)));
+      }
+    }
+  }
+  return rows;
 }
 
 std::map<std::string, std::string> PortChannels(const Json& root) {

@@ -47,7 +47,14 @@ struct RangeKey {
 std::optional<RangeKey> ParseRangeKey(std::string_view key);
 // The ports of such a key, also where what follows them is no range; none where it names none.
 std::vector<std::string> PortsOfKey(std::string_view key);
+// Of "Ethernet0,Ethernet4" both.
+std::vector<std::string> PortsIn(std::string_view ports);
 std::string RangeText(int first, int last);  // "3", "3-4"
+
+// PORT_QOS_MAP with a row for each port: a switch takes apart one of several, as Ethernet0,Ethernet4 (sonic-swss,
+// orchagent/qosorch.cpp). Null where it is no table. Of a port whose rows differ in a field `faults` gets a sentence,
+// for nobody knows which of them comes last.
+Json PortQosMaps(const Json& root, std::map<std::string, std::string>& faults);
 
 // Of the ports of PORTCHANNEL_MEMBER which port channel each is in; empty where several claim it. A member takes the
 // MTU of its port channel, and what PORT says of it counts for nothing (sonic-net/sonic-swss, cfgmgr/teammgr.cpp).

@@ -150,7 +150,11 @@ class Checker {
     constexpr std::string_view kModel = "sonic-port-qos-map.yang";
     InTable("PORT_QOS_MAP", [&](const std::string& port, const Json& entry) {
       const std::string where = "PORT_QOS_MAP|" + port;
-      if (port != "global") PortThere(where, port, kModel);
+      if (port.find(',') != std::string::npos) {
+        Fault(where, "names several ports, and a row is of one", kModel);
+      } else if (port != "global") {
+        PortThere(where, port, kModel);
+      }
       for (const auto& [field, table] : {std::pair{"dscp_to_tc_map", "DSCP_TO_TC_MAP"},
                                          std::pair{"tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"},
                                          std::pair{"tc_to_queue_map", "TC_TO_QUEUE_MAP"},

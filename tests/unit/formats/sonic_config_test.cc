@@ -395,6 +395,22 @@ TEST(SonicConfig, TakesAsManyTrafficClassesAsThereAre) {
   EXPECT_EQ(port.priority_to_queue, (lossless::PriorityTable{0, 1, 2, 3, 4, 5, lossless::kNotSaid, 7}));
 }
 
+// orchagent/qosorch.cpp of sonic-swss takes such a row apart.
+TEST(SonicConfig, ReadsARowOfSeveralPortsAsOneOfEach) {
+  const auto config = ParseSonicConfig(R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}, "Ethernet8": {}},
+      "PORT_QOS_MAP": {"Ethernet0,Ethernet4": {"pfc_enable": "3"}, "Ethernet4": {"pfcwd_sw_enable": "3"},
+                       "Ethernet4,Ethernet8": {"pfc_enable": "3,4"}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->ports.size(), 2u);
+  EXPECT_EQ(config->ports[0].name, "Ethernet0");
+  EXPECT_EQ(config->ports[0].settings.pfc, PrioritySet{3});
+  EXPECT_EQ(config->ports[1].name, "Ethernet8");
+  EXPECT_EQ(config->ports[1].settings.pfc, (PrioritySet{3, 4}));
+  ASSERT_EQ(config->bare.size(), 1u);
+  EXPECT_EQ(config->bare[0].name, "Ethernet4");
+  EXPECT_THAT(config->bare[0].bare, HasSubstr("two rows have this port, and pfc_enable differs: leave one"));
+}
+
 TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
   const auto config = ParseSonicConfig(
       R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");

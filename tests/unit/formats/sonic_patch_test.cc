@@ -299,6 +299,22 @@ TEST(SonicPatch, KeepsWhatAPortHasInAnEntryOfOneQueueBesideOneOfTwo) {
   ExpectAsWanted(*patched, wishes);
 }
 
+TEST(SonicPatch, GivesEachPortOfASharedRowOfMapsOneOfItsOwn) {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  const Json row = live["PORT_QOS_MAP"]["Ethernet4"];
+  live["PORT_QOS_MAP"].erase("Ethernet0");
+  live["PORT_QOS_MAP"].erase("Ethernet4");
+  live["PORT_QOS_MAP"]["Ethernet0,Ethernet4"] = row;
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered()}};
+  const auto patched = Patched(live.dump(), PatchOf(live.dump(), wishes));
+  ASSERT_TRUE(patched) << patched.error().message;
+  ExpectAsWanted(*patched, wishes);
+  const Json after = Json::parse(*patched);
+  EXPECT_FALSE(after["PORT_QOS_MAP"].contains("Ethernet0,Ethernet4"));
+  EXPECT_EQ(after["PORT_QOS_MAP"]["Ethernet4"], row);
+  EXPECT_THAT(PatchOf(*patched, wishes).lines, IsEmpty());
+}
+
 // `pfcwd start_default` on a switch of 64 ports.
 TEST(SonicPatch, NeverDetectsFasterThanTheSwitchLooks) {
   Json live = Json::parse(LosslessFixture("sonic-default.json"));
