@@ -239,7 +239,7 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::C
                          {.ns = options_.ns,
                           .images = options_.plugins.images,
                           .kubelet_root = options_.plugins.kubelet_root,
-                          .pull_secrets = options_.plugins.pull_secrets},
+                          .pods = options_.plugins.pods},
                          events_),
       switch_reconciler_(client_, clock,
                          {.nodes = node_view_,

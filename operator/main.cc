@@ -61,8 +61,11 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--kubelet-root", daemon.plugins.kubelet_root,
                  "--root-dir of the kubelets, by which these two are mounted what they need")
       ->capture_default_str();
-  app.add_option("--image-pull-secret", daemon.plugins.pull_secrets,
+  app.add_option("--image-pull-secret", daemon.plugins.pods.pull_secrets,
                  "Secret of that namespace with a login for the registry of these two; repeat for several");
+  app.add_option("--plugin-pod-label", daemon.plugins.pods.labels,
+                 "KEY=VALUE, a further label of the pods of these two; repeat for several");
+  app.add_option("--plugin-pod-annotation", daemon.plugins.pods.annotations, "The same of annotations");
   app.add_option("--listen", flags.listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
   app.add_option("--page", flags.page,
                  "ADDRESS:PORT, on loopback, of a page that shows the fabric and its gangs (default: none)");

@@ -111,6 +111,15 @@ Json MountAt(std::string_view name, std::string_view path, bool read_only = fals
   if (read_only) mount["readOnly"] = true;
   return mount;
 }
+// Of KEY=VALUE each; a value may have further =.
+Json JsonOf(const std::vector<std::string>& words) {
+  Json map = Json::object();
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    map[word.substr(0, equals)] = equals == std::string::npos ? "" : word.substr(equals + 1);
+  }
+  return map;
+}
 
 }  // namespace
 
@@ -160,7 +169,7 @@ Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns) {
 }
 
 Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image,
-                 std::string_view kubelet_root, const std::vector<std::string>& pull_secrets) {
+                 std::string_view kubelet_root, const PluginPods& pods) {
   const PluginFacts facts = FactsOf(plugin_class.plugin);
   const Json labels{{kPluginPodLabel, ObjectName(plugin_class)}};
   Json volumes = Json::array({HostFolder("device-plugins", kDevicePlugins)});
@@ -192,16 +201,18 @@ Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::stri
            {"tolerations", {{{"operator", "Exists"}}}},
            {"containers", {container}},
            {"volumes", volumes}};
-  for (const std::string& secret : pull_secrets) {
+  for (const std::string& secret : pods.pull_secrets) {
     const Json reference{{"name", secret}};
     pod["imagePullSecrets"].push_back(reference);
   }
+  Json about{{"labels", JsonOf(pods.labels)}};
+  about["labels"].update(labels);
+  if (!pods.annotations.empty()) about["annotations"] = JsonOf(pods.annotations);
   return {{"apiVersion", "apps/v1"},
           {"kind", "DaemonSet"},
           {"metadata", MetaOf(plugin_class, ns)},
           {"spec",
-           {{"selector", {{"matchLabels", labels}}},
-            {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
+           {{"selector", {{"matchLabels", labels}}}, {"template", {{"metadata", about}, {"spec", pod}}}}}};
 }
 
 }  // namespace heddle::operators

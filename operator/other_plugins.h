@@ -35,10 +35,14 @@ inline constexpr std::string_view kPluginPodLabel = "app.kubernetes.io/name";
 crds::Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns);
 // The kubelet's --root-dir where nobody gave another (cmd/kubelet/app/options/options.go).
 inline constexpr std::string_view kKubeletRoot = "/var/lib/kubelet";
+// What a cluster's rules want of every pod, and so of the plugins', too.
+struct PluginPods {
+  std::vector<std::string> pull_secrets;  // names of Secrets in their namespace, for the images' registry
+  std::vector<std::string> labels, annotations;  // further ones, KEY=VALUE; what selects the pods goes first
+};
 // Privileged, as both plugins are: they open devices of the host and the kubelet's folder. `kubelet_root`: the
-// kubelet's --root-dir. `pull_secrets`: names of Secrets in `ns` with credentials for the image's registry.
+// kubelet's --root-dir.
 crds::Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image,
-                       std::string_view kubelet_root = kKubeletRoot,
-                       const std::vector<std::string>& pull_secrets = {});
+                       std::string_view kubelet_root = kKubeletRoot, const PluginPods& pods = {});
 
 }  // namespace heddle::operators

@@ -126,7 +126,7 @@ base::Result<Outcome> PluginObjects::Reconcile(const std::vector<PluginClass>& c
     if (image == plugins_.images.end()) continue;
     maps[ObjectName(one)] = WithMark(ConfigMapOf(one, plugins_.ns));
     sets[ObjectName(one)] =
-        WithMark(DaemonSetOf(one, plugins_.ns, image->second, plugins_.kubelet_root, plugins_.pull_secrets));
+        WithMark(DaemonSetOf(one, plugins_.ns, image->second, plugins_.kubelet_root, plugins_.pods));
   }
   Outcome total;
   Seen seen;

@@ -20,7 +20,7 @@ struct OtherPlugins {
   std::string ns = "heddle-system";
   std::map<crds::DevicePlugin, std::string> images;
   std::string kubelet_root{kKubeletRoot};  // the kubelets' --root-dir
-  std::vector<std::string> pull_secrets;   // names, in `ns`, with credentials for the registry of `images`
+  PluginPods pods;
 };
 
 // Keeps a ConfigMap and a DaemonSet for each class of nodes, and the label of each node that picks its class. What

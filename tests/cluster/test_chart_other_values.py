@@ -143,11 +143,25 @@ class OtherValuesTest(ChartTextTestCase):
     def test_the_operator_hears_of_the_registry_s_login_where_it_runs_other_plugins(self):
         """Without, their images could not be pulled out of a registry that all pods of the chart log in to."""
         login, image = {"image": {"pullSecrets": ["a", "b"]}}, {"otherPlugins": {"rdmaShared": {"image": "reg.example/b:1"}}}
-        self.assertIn('add_option("--image-pull-secret", daemon.plugins.pull_secrets', (REPOSITORY / "operator" / "main.cc").read_text())
+        self.assertIn('add_option("--image-pull-secret", daemon.plugins.pods.pull_secrets', (REPOSITORY / "operator" / "main.cc").read_text())
         for values, heard in ((merged(login, image), ["--image-pull-secret=a", "--image-pull-secret=b"]), (login, []), (image, [])):
             with self.subTest(values=values):
                 command = pod_of(named(self.objects(values), "Deployment", "heddle-operator"))["spec"]["containers"][0]["command"]
                 self.assertEqual([word for word in command if word.startswith("--image-pull-secret")], heard)
+
+    def test_the_operator_hears_of_the_words_of_all_pods_where_it_runs_other_plugins(self):
+        """Without, the policies that ask for them would refuse the plugins' pods."""
+        program = (REPOSITORY / "operator" / "main.cc").read_text()
+        words = {"podLabels": {"team": "ai"}, "podAnnotations": {"a.b/c": '{"d": "$(e)=f"}'}}
+        image = {"otherPlugins": {"sriov": {"image": "reg.example/b:1"}}}
+        # The kubelet makes $( of $$(.
+        heard = ["--plugin-pod-label=team=ai", '--plugin-pod-annotation=a.b/c={"d": "$$(e)=f"}']
+        for flag in ("--plugin-pod-label", "--plugin-pod-annotation"):
+            self.assertIn(f'add_option("{flag}"', program)
+        for values, wanted in ((merged(words, image), heard), (words, []), (image, [])):
+            with self.subTest(values=values):
+                command = pod_of(named(self.objects(values), "Deployment", "heddle-operator"))["spec"]["containers"][0]["command"]
+                self.assertEqual([word for word in command if word.startswith("--plugin-pod")], wanted)
 
     def test_the_operator_counts_as_gpus_what_admission_does(self):
         """It asks only with --nodes=gpu, and would then leave nodes with other GPUs than NVIDIA's without an agent."""

@@ -112,11 +112,31 @@ TEST(OtherPlugins, TheDaemonSetMountsWhatThePluginReads) {
 TEST(OtherPlugins, TheirImagesArePulledWithTheLoginsThatAreNamed) {
   PluginClass one;
   one.hash = "0123abcd";
-  const Json with = DaemonSetOf(one, "heddle-system", "x", kKubeletRoot, {"login", "mirror"});
+  PluginPods pods;
+  pods.pull_secrets = {"login", "mirror"};
+  const Json with = DaemonSetOf(one, "heddle-system", "x", kKubeletRoot, pods);
   EXPECT_EQ(with["spec"]["template"]["spec"]["imagePullSecrets"],
             Json::parse(R"([{"name": "login"}, {"name": "mirror"}])"));
   const Json without = DaemonSetOf(one, "heddle-system", "x");
   EXPECT_FALSE(without["spec"]["template"]["spec"].contains("imagePullSecrets"));
+}
+
+TEST(OtherPlugins, TheirPodsHaveTheLabelsAndAnnotationsThatAClusterAsksForAndAreSelectedAsBefore) {
+  PluginClass one;
+  one.hash = "0123abcd";
+  PluginPods pods;
+  pods.labels = {"cost-center=ai", std::string(kPluginPodLabel) + "=another"};
+  pods.annotations = {"sidecar.istio.io/inject=false", "a.b/c=d=e", "empty="};
+  const Json with = DaemonSetOf(one, "heddle-system", "x", kKubeletRoot, pods);
+  const Json without = DaemonSetOf(one, "heddle-system", "x");
+  EXPECT_EQ(with["spec"]["selector"], without["spec"]["selector"]);
+  Json labels = without["spec"]["template"]["metadata"]["labels"];
+  EXPECT_EQ(labels, without["spec"]["selector"]["matchLabels"]);
+  labels["cost-center"] = "ai";
+  EXPECT_EQ(with["spec"]["template"]["metadata"]["labels"], labels);
+  EXPECT_EQ(with["spec"]["template"]["metadata"]["annotations"],
+            Json::parse(R"({"sidecar.istio.io/inject": "false", "a.b/c": "d=e", "empty": ""})"));
+  EXPECT_FALSE(without["spec"]["template"]["metadata"].contains("annotations"));
 }
 
 TEST(OtherPlugins, UnderAnotherRootOfTheKubeletThePluginsRegisterWhereItListensAllTheSame) {
