@@ -125,11 +125,28 @@ runs on, with rights of your own, or let helm uninstall do it" ;;
       say "Error: no agent of Heddle runs on $node; kubectl -n $namespace get pods -o wide says more"
       exit 1
     }
-    places=$(kube -n "$namespace" get pod "$pod" -o 'jsonpath={range .spec.containers[?(@.name=="nodeagent")].command[*]}{@}{"\n"}{end}' |
-      grep -E '^--(nvml|lldpd-socket)=' || true)
+    places=$(kube -n "$namespace" get pod "$pod" -o 'jsonpath={range .spec.containers[?(@.name=="nodeagent")].command[*]}{@}{"\n"}{end}') ||
+      places=''
+    # What the agent is told of its machine, as cli/record.cc takes it: a word a line; a flag's value may be the next one.
+    # Their * and [ are the agent's.
+    set --
+    is_value=''
+    while IFS= read -r word; do
+      case $is_value$word in
+        yes* | --nvml=* | --lldpd-socket=* | --labels-file=* | --uncabled=* | --storage=*)
+          set -- "$@" "$word"
+          is_value=''
+          ;;
+        --nvml | --lldpd-socket | --labels-file | --uncabled | --storage)
+          set -- "$@" "$word"
+          is_value=yes
+          ;;
+      esac
+    done <<WORDS
+$places
+WORDS
     export MSYS_NO_PATHCONV=1 # Git Bash: /run/… is a path in the pod
-    # shellcheck disable=SC2086 # a word a line, none with blanks
-    kube -n "$namespace" exec "$pod" -c nodeagent -- heddle-nodeagent "--node=$node" $places record - $scrub </dev/null
+    kube -n "$namespace" exec "$pod" -c nodeagent -- heddle-nodeagent "--node=$node" "$@" record - ${scrub:+"$scrub"} </dev/null
     exit
     ;;
   explain | check | bench)

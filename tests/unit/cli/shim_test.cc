@@ -32,7 +32,10 @@ case "$*" in
   "config view"*) printf team; exit 0 ;;
   *"get deploy heddle-cli"*) exit ${DEPLOYMENT:-0} ;;
   *"get pods -l"*) printf %s "${AGENT-heddle-nodeagent-x}"; exit 0 ;;
-  *"get pod heddle-nodeagent-x"*) printf '%s\n' heddle-nodeagent '--node=$(NODE_NAME)' --nvml=/host/ --listen=:1 ; exit 0 ;;
+  *"get pod heddle-nodeagent-x"*)
+    printf '%s\n' heddle-nodeagent '--node=$(NODE_NAME)' --nvml=/host/ --listen=:1
+    printf '%s\n' '--uncabled=mlx5_1,*:[ab]*' --storage '[ab]*'
+    exit 0 ;;
 esac
 for word in "$@"; do printf '[%s]' "$word"; done
 printf '\n'
@@ -196,7 +199,7 @@ TEST_F(Shim, RecordsByTheAgentsPod) {
   EXPECT_EQ(
       Run("record gpu-017 --scrub").out,
       "[-n][heddle-system][exec][heddle-nodeagent-x][-c][nodeagent][--][heddle-nodeagent][--node=gpu-017]"
-      "[--nvml=/host/][record][-][--scrub]\n");
+      "[--nvml=/host/][--uncabled=mlx5_1,*:[ab]*][--storage][[ab]*][record][-][--scrub]\n");
   EXPECT_EQ(Run("record gpu-017", "STATUS=4").exit_code, 4);
   const Ran none = Run("record gpu-017", "AGENT=");
   EXPECT_EQ(none.exit_code, 1);
