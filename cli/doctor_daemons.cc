@@ -155,7 +155,8 @@ std::string TagOf(std::string image) {
                                                                                    : image.substr(colon + 1);
 }
 
-// Of this version, also where it was built anew under a tag of its own (docs/installing.md): 0.1.0-20261127.
+// Of this version, also where it was built anew under a tag of its own (docs/installing.md), or the chart's says what it
+// was built of: 0.1.0-20261127.
 bool IsOfThisVersion(std::string_view tag) {
   return tag.starts_with(base::kVersion) &&
          (tag.size() == base::kVersion.size() || tag[base::kVersion.size()] == '-');
@@ -169,7 +170,7 @@ std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& 
     for (const Json& one : **objects) {
       if (kube::Namespace(one) != reading.ns || kube::Label(one, kName) != "heddle") continue;
       const std::string version = kube::Label(one, kVersionLabel).value_or("");
-      if (!version.empty() && version != base::kVersion) others[version].insert(kube::Name(one));
+      if (!version.empty() && !IsOfThisVersion(version)) others[version].insert(kube::Name(one));
       for (const Json& container : kube::ArrayAt(one, {"spec", "template", "spec", "containers"})) {
         const std::string image = kube::StringAt(container, {"image"}), tag = TagOf(image);
         // The scheduler beside us has the cluster's version (CheckSchedulerVersion), and people may name images of

@@ -392,6 +392,9 @@ class InstallTest(ChartTestCase):
                 # What vendors call their clusters is no tag of upstream's, and a + is in no tag at all.
                 ((), "v1.36.3+k3s1", {upstream, ours}),
                 ((), "v1.36.3-gke.1201000", {upstream, ours}),
+                # What comes before a release has images of its own, and there is none of the release yet.
+                ((), "v1.37.0-rc.1+k3s1", {"registry.k8s.io/kube-scheduler:v1.37.0-rc.1", ours}),
+                ((), "v1.37.0-alpha.2.45+0a1b2c", {"registry.k8s.io/kube-scheduler:v1.37.0-alpha.2", ours}),
                 (("image.registry=reg.example/ai/",), "v1.36.3",
                  {"reg.example/ai/kube-scheduler:v1.36.3", "reg.example/ai/heddle:0.1.0"}),
                 (("image.registry=reg.example", "image.tag=next", "scheduler.image.registry=mirror.example",

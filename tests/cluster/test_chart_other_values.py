@@ -34,15 +34,15 @@ OTHERS = {
     "image.repository": Other("other-name", "other-name:"),
     "image.tag": Other("9.9.9", "heddle:9.9.9"),
     "image.pullPolicy": Other("Always", "imagePullPolicy: Always"),
-    "image.pullSecrets": Other(["registry-login"], "- name: registry-login"),
+    "image.pullSecrets": Other(["registry-login"], '- name: "registry-login"'),
     "podLabels": Other(ODD, "odd: label"),
     "podAnnotations": Other(ODD, "odd: label"),
     "otherPlugins.rdmaShared.image": Other("a/b:1", "--rdma-shared-image=a/b:1"),
     "otherPlugins.sriov.image": Other("a/c:1", "--sriov-image=a/c:1"),
     "uninstall.timeoutSeconds": Other(97, "activeDeadlineSeconds: 97"),
     "uninstall.resources": Other(RESOURCES, "cpu: 77m"),
-    "priorityClasses.control": Other("our-control", "priorityClassName: our-control"),
-    "priorityClasses.agents": Other("our-agents", "priorityClassName: our-agents"),
+    "priorityClasses.control": Other("our-control", 'priorityClassName: "our-control"'),
+    "priorityClasses.agents": Other("our-agents", 'priorityClassName: "our-agents"'),
     "apiPriority.controlShares": Other(97, "nominalConcurrencyShares: 97"),
     "apiPriority.agentShares": Other(97, "nominalConcurrencyShares: 97"),
     "networkPolicy.metricsFrom": Other([{"podSelector": ODD}], "odd: label", POLICIES),
@@ -88,7 +88,7 @@ OTHERS = {
     "agent.access.infiniband": Other("none", ""),
     "agent.access.lldp": Other("none", ""),
     "agent.driver.root": Other("/opt/odd", "/opt/odd"),
-    "agent.driver.runtimeClass": Other("odd-class", "runtimeClassName: odd-class", {
+    "agent.driver.runtimeClass": Other("odd-class", 'runtimeClassName: "odd-class"', {
         "agent": {"access": {"driver": "runtimeClass"}, "nodeSelector": {"gpu": "true"}}}),
     "agent.infiniband.resource": Other("rdma/odd", "rdma/odd", {
         "agent": {"access": {"infiniband": "resource"}, "infiniband": {"resource": "rdma/even"}}}),

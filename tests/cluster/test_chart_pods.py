@@ -20,6 +20,20 @@ class PodsTest(ChartTextTestCase):
         for one in filter(pod_of, objects):
             self.assertEqual(pod_of(one)["spec"]["imagePullSecrets"], [{"name": "registry"}], one["metadata"]["name"])
 
+    def test_a_name_of_digits_is_a_name(self):
+        """Unquoted it would be a number, which the API server does not take for one."""
+        values = {"image": {"pullSecrets": ["1234"]}, "priorityClasses": {"control": "7", "agents": "0x1"},
+                  "agent": {"access": {"driver": "runtimeClass"}, "driver": {"runtimeClass": "12"}, "nodeSelector": {"gpu": "true"}}}
+        classes = {}
+        for mode in ("place", "observe"):
+            for one in filter(pod_of, self.objects({**values, "mode": mode})):
+                spec = pod_of(one)["spec"]
+                self.assertEqual(spec["imagePullSecrets"], [{"name": "1234"}])
+                classes[one["metadata"]["name"]] = (spec.get("priorityClassName"), spec.get("runtimeClassName"))
+        self.assertEqual({name: seen for name, seen in classes.items() if any(seen)}, {
+            "heddle-operator": ("7", None), "heddle-scheduler": ("7", None), "heddle-observer": ("7", None),
+            "heddle-nodeagent": ("0x1", "12")})
+
     def test_no_pod_starts_on_a_node_of_another_system(self):
         """The agents tolerate every taint, so also those by which Windows nodes keep others' pods away."""
         for mode in ("place", "observe"):

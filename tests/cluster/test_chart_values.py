@@ -121,7 +121,12 @@ WRONG = (
     ("podLabels", {"app.kubernetes.io/name": "x"}, "podLabels has app.kubernetes.io/name, which is the chart's own on its pods"),
     ("podLabels", {"app.kubernetes.io/component": "x"}, "write it under another key"),
     ("podAnnotations", {"heddle.dev/config": "x"}, "podAnnotations has heddle.dev/config, which is the chart's own on its pods"),
-    ("podAnnotations", {"helm.sh/hook": "pre-install"}, "podAnnotations has helm.sh/hook, which is the chart's own on its pods"))
+    ("podAnnotations", {"helm.sh/hook": "pre-install"}, "podAnnotations has helm.sh/hook, which is the chart's own on its pods"),
+    ("monitoring.podMonitors.labels", {"app.kubernetes.io/name": "x"},
+     "monitoring.podMonitors.labels has app.kubernetes.io/name, which is the chart's own on its objects: write it under another key, "
+     "or select by it as it is, heddle"),
+    ("monitoring.rules.labels", {"helm.sh/chart": "x"}, "monitoring.rules.labels has helm.sh/chart, which is the chart's own"),
+    ("monitoring.dashboard.labels", {"app.kubernetes.io/managed-by": "x"}, "monitoring.dashboard.labels has app.kubernetes.io/managed-by"))
 
 
 def nested(path, value):
@@ -186,17 +191,23 @@ class MatrixTest(ChartTextTestCase):
             self.assertNotIn("hostNetwork", spec, name)
 
     def test_a_chart_whose_version_says_what_it_was_built_of_has_labels_that_are_taken(self):
-        """Flux adds the digest of what it pulled, and pipelines the commit, behind a + that the API server refuses."""
+        """Flux adds the digest of what it pulled, and pipelines the commit, behind a + that the API server refuses. In the name of
+        an image the kubelet does (InvalidImageName)."""
         for build, wanted in (("cbe3e8d0c3ef", "heddle-0.1.0_cbe3e8d0c3ef"), ("a" * 49 + "-b", "heddle-0.1.0_" + "a" * 49)):
             chart = Path(self.enterContext(tempfile.TemporaryDirectory())) / "heddle"
             shutil.copytree(CHART, chart)
             about = chart / "Chart.yaml"
-            about.write_text(re.sub(r"(?m)^version: .*", rf"\g<0>+{build}", about.read_text()))
+            about.write_text(re.sub(r"(?m)^(version|appVersion): .*", rf"\g<0>+{build}", about.read_text()))
             objects = [one for one in self.objects(EVERYTHING, chart=chart) if one["kind"] != "CustomResourceDefinition"]
             for one in objects:
                 for label in one["metadata"]["labels"].values():
                     self.assertRegex(label, r"^(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?$")
             self.assertEqual({one["metadata"]["labels"].get("helm.sh/chart", wanted) for one in objects}, {wanted})
+            # As `kubectl heddle doctor` compares them.
+            tag = f"0.1.0-{build}"
+            self.assertEqual({one["metadata"]["labels"].get("app.kubernetes.io/version", tag) for one in objects}, {tag})
+            self.assertEqual({container["image"].partition(":")[2] for one in filter(pod_of, objects)
+                              for container in pod_of(one)["spec"]["containers"] if container["name"] != "scheduler"}, {tag})
 
     def test_lint_is_clean_with_everything_on_and_off(self):
         for values in (EVERYTHING, NOTHING):

@@ -90,6 +90,16 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- /* One key twice is an object that the API server does not read. */ -}}
+{{- $ours := include "heddle.labels" . | fromYaml }}
+{{- $of := $values.monitoring }}
+{{- range $at, $words := dict "podMonitors" $of.podMonitors.labels "rules" $of.rules.labels "dashboard" $of.dashboard.labels }}
+{{- range $name, $value := $words }}
+{{- if hasKey $ours $name }}
+{{- fail (printf "monitoring.%s.labels has %s, which is the chart's own on its objects: write it under another key, or select by it as it is, %s" $at $name (get $ours $name)) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $host := "^([[][0-9A-Fa-f:]+[]]|[-A-Za-z0-9._]+)(:[0-9]+)?(/[-a-z0-9._/]*)?$" }}
 {{- range $at, $registry := dict "image.registry" $values.image.registry "scheduler.image.registry" $values.scheduler.image.registry }}
 {{- with $registry }}

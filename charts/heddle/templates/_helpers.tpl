@@ -1,8 +1,13 @@
-{{- /* A version may have a + with what it was built of (Flux adds the digest of what it pulled), which no label takes. */ -}}
+{{- /* A version may have a + with what it was built of (Flux adds the digest of what it pulled), which no label takes, and no
+       tag. `kubectl heddle doctor` takes 0.1.0-… for 0.1.0. */ -}}
+{{- define "heddle.version" -}}
+{{ .Chart.AppVersion | replace "+" "-" | trunc 63 | trimAll "-_." }}
+{{- end }}
+
 {{- define "heddle.labels" -}}
 app.kubernetes.io/name: heddle
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ include "heddle.version" . | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimAll "-_." }}
 {{- end }}
 
@@ -13,13 +18,14 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{- define "heddle.image" -}}
-{{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.image.repository }}:{{ .Values.image.tag | default (include "heddle.version" .) }}
 {{- end }}
 
-{{- /* Vendors add to the version of their clusters (v1.36.3+k3s1, v1.36.3-gke.100); upstream's images have none of it. */ -}}
+{{- /* Vendors add to the version of their clusters (v1.36.3+k3s1, v1.36.3-gke.100); upstream's images have none of it, and what
+       comes before a release (v1.37.0-rc.1) is their own. */ -}}
 {{- define "heddle.schedulerImage" -}}
 {{- $registry := .Values.scheduler.image.registry | default .Values.image.registry | default "registry.k8s.io" }}
-{{- trimSuffix "/" $registry }}/{{ .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default (regexReplaceAll "[-+].*$" .Capabilities.KubeVersion.Version "") }}
+{{- trimSuffix "/" $registry }}/{{ .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default (regexReplaceAll "^([^-+]*(-(alpha|beta|rc)[.][0-9]+)?).*$" .Capabilities.KubeVersion.Version "${1}") }}
 {{- end }}
 
 {{- /* "true" where the policies that gate pods are rendered, else nothing. A cluster's own list, which Argo CD passes on, too,

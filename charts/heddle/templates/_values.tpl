@@ -49,7 +49,7 @@ automountServiceAccountToken: false
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
 {{- range . }}
-- name: {{ . }}
+- name: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- /* The image is Linux's, the agents tolerate all taints, and each kubelet sets this label. */}}

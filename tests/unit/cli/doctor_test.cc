@@ -682,6 +682,17 @@ TEST(Doctor, ReadsVersionsFromImagesToo) {
               HasSubstr("image 0.2.0: heddle-operator; this program is 0.1.0"));
 }
 
+TEST(Doctor, TakesAChartWhoseVersionSaysWhatItWasBuiltOfForThatVersion) {
+  DoctorReading reading = Healthy();
+  const auto with_label = [&](const std::string& version) {
+    reading.deployments->front() = Deployment("heddle-system", "heddle-operator", "heddle:" + version);
+    reading.deployments->front()["metadata"]["labels"]["app.kubernetes.io/version"] = version;
+    return NotOk(reading);
+  };
+  EXPECT_THAT(with_label("0.1.0-cbe3e8d0c3ef"), IsEmpty());
+  EXPECT_THAT(with_label("0.1.01").at(0).what, HasSubstr("0.1.01: heddle-operator; this program is 0.1.0"));
+}
+
 TEST(Doctor, WarnsOfAKubeSchedulerThatTheClusterHasLeftBehind) {
   DoctorReading reading = Healthy();
   const auto with = [&](const std::string& server, const std::string& image) {
