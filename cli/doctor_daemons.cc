@@ -155,8 +155,8 @@ std::string TagOf(std::string image) {
                                                                                    : image.substr(colon + 1);
 }
 
-// Of this version, also where it was built anew under a tag of its own (docs/installing.md), or the chart's says what it
-// was built of: 0.1.0-20261127.
+// Of this version, also where it was built anew under a tag of its own (docs/installing.md), or the chart's says what
+// it was built of: 0.1.0-20261127.
 bool IsOfThisVersion(std::string_view tag) {
   return tag.starts_with(base::kVersion) &&
          (tag.size() == base::kVersion.size() || tag[base::kVersion.size()] == '-');

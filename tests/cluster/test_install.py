@@ -1,12 +1,18 @@
-"""tools/install: what building takes and what only tests do, on a machine whose dpkg and apt are played."""
+"""tools/install: what building takes and what only tests do, on a machine whose dpkg and apt are played. And what
+tools/images has of apt."""
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from bed.control_plane import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tools"))
+from image.debian import Archive, Refused, native  # noqa: E402
 
 PACKAGES = REPOSITORY / "tools" / "apt-packages"
 FOR_ARM64 = {"g++-aarch64-linux-gnu", "qemu-user"}
@@ -82,6 +88,32 @@ class InstallingPackagesTest(unittest.TestCase):
         self.assertIn("has no package chromium", done.stderr)
         self.assertEqual(self.log.read_text().splitlines()[-1].partition("--no-install-recommends ")[2].split(), ["runc"])
 
+    def test_without_the_network_nobody_is_told_that_the_distribution_has_no_compiler(self):
+        """apt-get update ends with 0 then."""
+        said = "W: Failed to fetch http://deb.debian.org/debian/dists/bookworm/InRelease  Temporary failure resolving 'deb.debian.org'"
+        self.plays("apt-get", f"echo \"$*\" >>{self.log}; [[ ${{@: -1}} != update ]] || echo \"{said}\"")
+        self.there.write_text("\n".join(self.missing("--build") - {"g++", "mold"}) + "\n")
+        self.unknown.write_text("g++\n")
+        done = self.install("--build")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("could not read all sources of this machine, and knows no package g++", done.stderr)
+        self.assertIn("Temporary failure resolving", done.stderr)
+        self.assertNotIn("this distribution has no package", done.stderr)
+        # One source that is ill keeps nobody from what the others have.
+        self.unknown.write_text("")
+        self.assertEqual(self.install("--build").returncode, 0)
+        self.assertEqual(self.log.read_text().splitlines()[-1].partition("--no-install-recommends ")[2].split(), ["g++", "mold"])
+
+    def test_apt_hears_of_the_proxy_through_sudo(self):
+        self.plays("id", "echo 1000")
+        self.plays("sudo", "[[ $1 == -v ]] || env -i PATH=\"$PATH\" \"$@\"")
+        self.plays("apt-get", f"echo \"$http_proxy $https_proxy $no_proxy\" >>{self.log}")
+        self.there.write_text("\n".join(set(words(PACKAGES.read_text())) - {"mold"}) + "\n")
+        with mock.patch.dict(os.environ, {"http_proxy": "http://proxy:3128", "HTTPS_PROXY": "http://other:1", "no_proxy": "corp.example"}):
+            os.environ.pop("https_proxy", None)
+            self.assertEqual(self.install("--build").returncode, 0)
+        self.assertEqual(self.log.read_text().splitlines(), ["http://proxy:3128 http://other:1 corp.example"] * 2)
+
     def test_an_argument_that_is_none_is_refused(self):
         done = self.install("--biuld")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -97,3 +129,17 @@ class InstallingPackagesTest(unittest.TestCase):
         self.assertEqual(installs("images", "MACHINE=amd64", "ARCH=all"), ["tools/install --build", "tools/install --arm64"])
         for target in ("test", "check-all", "e2e", "shell"):
             self.assertEqual(installs(target)[0], "tools/install", target)
+
+
+class FetchingPackagesTest(unittest.TestCase):
+
+    def test_half_a_package_that_an_interruption_has_left_is_not_taken_for_one(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "apt-get").write_text("#!/bin/sh\nprintf %s \"${HALF:-whole}\" >one_1%3a2_all.deb\n[ -z \"${HALF-}\" ]\n")
+        (folder / "apt-get").chmod(0o755)
+        with mock.patch.dict(os.environ, {"PATH": f"{folder}:{os.environ['PATH']}"}):
+            archive = Archive(native(), folder / "cache")
+            with mock.patch.dict(os.environ, {"HALF": "half"}), self.assertRaises(Refused):
+                archive.fetch([("one", "1%3a2", "all")])
+            file, = archive.fetch([("one", "1%3a2", "all")])
+        self.assertEqual(file.read_text(), "whole")

@@ -75,7 +75,7 @@ class Archive:
                           f"architecture, which Ubuntu keeps at ports.ubuntu.com:\n{done.stderr.strip()}")
         mark.write_text(releases)
 
-    def _apt(self, *arguments):
+    def _apt(self, *arguments, folder=None):
         """Debian's archive as this machine's sources name it; nothing of this machine is touched."""
         return subprocess.run(
             ["apt-get", "-o", f"Dir::State::status={self._folder}/nothing-installed", "-o", "Debug::NoLocking=1",
@@ -83,7 +83,7 @@ class Archive:
              "-o", f"Dir::Cache::pkgcache={self._folder}/pkgcache.bin", "-o", "Dir::Cache::srcpkgcache=",
              "-o", f"APT::Architecture={self.architecture}", "-o", f"APT::Architectures={self.architecture}",
              "-o", "APT::Install-Recommends=0", "-o", "APT::Sandbox::User=root", "-qq", *arguments],
-            cwd=self._folder / "debs", capture_output=True, text=True, check=False,
+            cwd=folder or self._folder, capture_output=True, text=True, check=False,
             env=os.environ | {"LC_ALL": "C.UTF-8"})
 
     def closure(self, roots):
@@ -101,7 +101,14 @@ class Archive:
         files = {self._folder / "debs" / f"{name}_{version}_{architecture}.deb": f"{name}={version.replace('%3a', ':')}"
                  for name, version, architecture in packages}
         if missing := [package for file, package in files.items() if not file.exists()]:
-            done = self._apt("download", *missing)
+            # apt writes under the name of the whole file from the first byte on, and after an interruption or on a full disk
+            # half of one is left. Here it goes on with that the next time.
+            fetching = self._folder / "fetching"
+            fetching.mkdir(exist_ok=True)
+            done = self._apt("download", *missing, folder=fetching)
+            for file in files if done.returncode == 0 else []:
+                if (whole := fetching / file.name).exists():
+                    whole.replace(file)
             if done.returncode or not all(file.exists() for file in files):
                 raise Refused(f"apt-get download of {' '.join(missing)} failed; `apt-get update` may help:\n"
                               f"{done.stderr.strip()}")
