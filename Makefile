@@ -68,12 +68,17 @@ ARCH := $(MACHINE)
 images: $(patsubst $(MACHINE),release,$(if $(filter all,$(ARCH)),amd64 arm64,$(ARCH))) ## Container images without a container engine, into build/images/; ARCH=arm64, ARCH=all; docs/installing.md
 	@tools/images --arch $(ARCH)
 
+# Before a quarter of an hour of compiling, and not behind it.
+.PHONY: as-root
+as-root:
+	@[[ $$(id -u) == 0 ]] || { echo 'a kubelet needs root: in a root shell (sudo -s) type make $(MAKECMDGOALS)' >&2; exit 1; }
+
 .PHONY: e2e
-e2e: e2e-bed ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
+e2e: as-root e2e-bed ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
 	@tests/e2e/run
 
 .PHONY: shell
-shell: e2e-bed ## A cluster to type the quickstart into: a real kubelet with the images and no Heddle yet, and a shell on it (as root)
+shell: as-root e2e-bed ## A cluster to type the quickstart into: a real kubelet with the images and no Heddle yet, and a shell on it (as root)
 	@tests/e2e/run --shell
 
 .PHONY: e2e-bed
@@ -96,7 +101,7 @@ install-arm64: ## Install those that the cross build takes
 	@tools/install --arm64
 
 .PHONY: control-plane
-control-plane: ## Build the Kubernetes control plane (minutes once, then cached)
+control-plane: install-build ## Build the Kubernetes control plane (minutes once, then cached)
 	@tools/control-plane >/dev/null
 
 .PHONY: clean

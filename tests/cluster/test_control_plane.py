@@ -1,14 +1,38 @@
 """The bed itself: what every other cluster test stands on."""
 
+import http.server
 import os
 import signal
 import subprocess
 import sys
+import threading
+import unittest
 from pathlib import Path
 
 from bed import ApiError, TimedOut, path, wait_for
 from bed.control_plane import ControlPlane
+from bed.nearby import bypassing
 from bed.testing import BedTestCase, bound_to, indexed_job, is_running
+
+
+class BehindAProxyTest(unittest.TestCase):
+    """Where the environment names a proxy, `make demo` would wait for a healthy etcd until its timeout."""
+
+    def test_what_runs_on_this_machine_is_asked_without_it(self):
+        quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+        server = http.server.HTTPServer(("127.0.0.1", 0), quiet)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        asks = f"import bed, urllib.request as u; print(u.urlopen(u.Request('http://127.0.0.1:{server.server_port}/', method='HEAD')).status)"
+        done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=False, timeout=30,
+                              cwd=Path(__file__).parent, env={**os.environ, "http_proxy": "http://127.0.0.1:9", "no_proxy": ""})
+        self.assertEqual(done.stdout, "200\n", done.stderr)
+
+    def test_what_went_past_it_before_still_does(self):
+        self.assertEqual(bypassing(""), "127.0.0.1,localhost,::1")
+        self.assertEqual(bypassing("corp.example, localhost"), "corp.example,localhost,127.0.0.1,::1")
+        self.assertEqual(bypassing("*"), "*")
 
 
 class ControlPlaneTest(BedTestCase):

@@ -123,7 +123,7 @@ class InstallingPackagesTest(unittest.TestCase):
         def installs(*target):
             said = subprocess.run(["make", "--dry-run", "-C", REPOSITORY, *target], capture_output=True, text=True, check=True)
             return [line.strip() for line in said.stdout.splitlines() if line.startswith("tools/install")]
-        for target in ("release", "images", "demo"):
+        for target in ("release", "images", "demo", "control-plane"):
             self.assertEqual(installs(target), ["tools/install --build"], target)
         self.assertEqual(installs("images", "MACHINE=amd64", "ARCH=arm64"), ["tools/install --arm64"])
         self.assertEqual(installs("images", "MACHINE=amd64", "ARCH=all"), ["tools/install --build", "tools/install --arm64"])

@@ -3,6 +3,7 @@
 Standard library only; Python of the distribution (3.11).
 """
 
+from . import nearby  # noqa: F401  first, for what it does
 from .clusters import Cluster, Node, Switch, h100, nvl72
 from .control_plane import REPOSITORY, ControlPlane
 from .heddle import Heddle
