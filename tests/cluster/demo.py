@@ -147,7 +147,7 @@ def refused(plane, job):
 def look_around(screen, bed):
     screen.title("Look around")
     kubeconfig = bed.plane.kubeconfig
-    screen.say(f"""  export KUBECONFIG={kubeconfig} PATH={bed.plane.binaries}:{bed.binaries}:$PATH
+    screen.say(f"""  export KUBECONFIG="{kubeconfig}" PATH="{bed.plane.binaries}:{bed.binaries}:$PATH"
   kubectl get nt,fabrics                       # what the agents saw, and the fabric it makes
   kubectl -n team get gangs                    # what was planned, and why something waits
   kubectl -n team get pods -o wide             # where the ranks are

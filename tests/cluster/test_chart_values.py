@@ -209,6 +209,23 @@ class MatrixTest(ChartTextTestCase):
             self.assertEqual({container["image"].partition(":")[2] for one in filter(pod_of, objects)
                               for container in pod_of(one)["spec"]["containers"] if container["name"] != "scheduler"}, {tag})
 
+    def test_a_copy_of_the_chart_without_the_files_that_it_links_to_is_refused(self):
+        """It would install all but the CRDs, and every daemon would wait for them."""
+        chart = Path(self.enterContext(tempfile.TemporaryDirectory())) / "heddle"
+        shutil.copytree(CHART, chart, symlinks=True)
+        links = [file for file in (chart / "files").iterdir() if file.is_symlink()]
+        self.assertEqual({file.name for file in links}, {"crds", "defaults.yaml"})
+        for as_text in (True, False):  # as Git writes them on Windows; as Flux leaves them out
+            for file in links:
+                target = file.readlink() if file.is_symlink() else "../values.yaml"
+                file.unlink()
+                if as_text:
+                    file.write_text(str(target))
+            done = self.helm("template", "heddle", chart, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("this copy of the chart lacks its CRDs", done.stderr)
+            self.assertTrue(self.render({"crds": {"install": False}}, chart=chart))
+
     def test_lint_is_clean_with_everything_on_and_off(self):
         for values in (EVERYTHING, NOTHING):
             said = self.helm("lint", "--strict", CHART, values=values).stdout

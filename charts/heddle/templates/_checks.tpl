@@ -159,6 +159,13 @@
 {{- end }}
 {{- end }}
 
+{{- /* What is a link in a checkout is nothing, or a text, where links are left out: the chart would install without a CRD. */ -}}
+{{- define "heddle.checkWhole" -}}
+{{- if and .Values.crds.install (not (.Files.Glob "files/crds/*.yaml")) }}
+{{- fail "this copy of the chart lacks its CRDs: files/crds is a link into Heddle's tree, which Git on Windows, a GitRepository of Flux and a copy of charts/heddle alone do not have. Take what `helm package charts/heddle` makes in a whole checkout on Linux or macOS, or write crds.install: false where the CRDs are in the cluster already" }}
+{{- end }}
+{{- end }}
+
 {{- /* What an upgrade takes out of a release Helm deletes, and a CRD takes every object of its kind along. The annotation that
        keeps one counts as it stands in the cluster, whatever crds.keep says by now. */ -}}
 {{- define "heddle.checkCrds" -}}
