@@ -2,7 +2,6 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-JOBS ?= $(shell nproc)
 MACHINE := $(shell dpkg --print-architecture 2>/dev/null || echo amd64)
 PROGRAMS := heddle-nodeagent heddle-operator heddle-extender kubectl-heddle
 

@@ -131,6 +131,26 @@ class InstallingPackagesTest(unittest.TestCase):
             self.assertEqual(installs(target)[0], "tools/install", target)
 
 
+class BuildingTest(unittest.TestCase):
+
+    def test_as_many_compilers_run_as_somebody_says(self):
+        """Eight on a machine of eight cores and 8 GB would not end well."""
+        tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for folder in ("tools", "bin", "build/release"):
+            (tree / folder).mkdir(parents=True)
+        (tree / "CMakePresets.json").write_text("{}")
+        (tree / "build/release/build.ninja").write_text("")
+        (tree / "tools/build").write_text((REPOSITORY / "tools" / "build").read_text())
+        (tree / "bin/ninja").write_text(f"#!/bin/sh\necho \"$*\" >>{tree}/log\n")
+        (tree / "bin/ninja").chmod(0o755)
+        for jobs in ("", "2"):
+            subprocess.run(["bash", tree / "tools/build", "release", "a", "b"], capture_output=True, check=True, timeout=60,
+                           env={**os.environ, "PATH": f"{tree}/bin:{os.environ['PATH']}", "JOBS": jobs})
+        self.assertEqual((tree / "log").read_text(), "-C build/release a b\n-C build/release -j2 a b\n")
+        said = subprocess.run(["make", "--dry-run", "-C", REPOSITORY, "release", "JOBS=2"], capture_output=True, text=True, check=True)
+        self.assertIn("tools/build release", said.stdout)
+
+
 class FetchingPackagesTest(unittest.TestCase):
 
     def test_half_a_package_that_an_interruption_has_left_is_not_taken_for_one(self):
