@@ -274,8 +274,8 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   if (!pods.empty()) owner = MembershipOf(*pods.objects.front()).owner;
   if (!owner.kind.empty()) {
     ASSIGN_OR_RETURN(const kube::ObjectPtr object, OwnerOf(key, owner, stop), "read the owner");
-    look.members = ReadMembers(key, object.get(), pods, options_.mode,
-                               look.gang == nullptr ? nullptr : &look.gang->spec, cache_.JobsDoneOf(key));
+    look.members =
+        ReadMembers(key, object.get(), pods, options_.mode, look.gang.get(), cache_.JobsDoneOf(key));
     if (pods.empty() && object == nullptr) look.members.spec.owner = owner;
   } else {
     look.members.key = key;  // neither pods nor a Gang: an owner that has made none yet, or not for us

@@ -290,8 +290,12 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   Say(input, status, crds::kReleased, all_released, all_released ? "AllReleased" : "WaitingForPods",
       all_released ? "every pod is pinned and past the gate"
                    : "pods are being pinned and let go, or made again");
-  Say(input, status, crds::kRunning, all_bound, all_bound ? "AllBound" : "WaitingForBinding",
-      all_bound ? "every pod is on its node" : "the scheduler has not bound every pod yet");
+  // It is there from when the first pod was let go: by that a gang that lost its place is told from one that never ran.
+  const bool begun =
+      members.let_go() > 0 || all_bound || crds::FindCondition(status.conditions, crds::kRunning) != nullptr;
+  if (begun)
+    Say(input, status, crds::kRunning, all_bound, all_bound ? "AllBound" : "WaitingForBinding",
+        all_bound ? "every pod is on its node" : "the scheduler has not bound every pod yet");
   for (const std::string_view type : {crds::kRepairing, crds::kDegraded}) {
     if (all_bound && crds::IsTrue(status.conditions, type)) {
       Say(input, status, type, false, "Repaired", "every pod is on its node");

@@ -305,16 +305,21 @@ std::int64_t RankSaid(const OwnerLayout& layout, const Member& member) {
 
 // Of pods that name their gang themselves, those of a run before may still stand when the name is used again, and say
 // nothing of what is done in this one. Another run has another Gang, whose UID its pods carry once they are let go.
+// Those count that were done when this Gang was planned, as after somebody deleted the one before it: they have no slot.
 // Before that it is told by a rank that is there twice, or by more pods than ranks.
-void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const std::vector<Member>& live,
-                    std::vector<Member>& succeeded) {
+void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const crds::Gang* before,
+                    const std::vector<Member>& live, std::vector<Member>& succeeded) {
   if (live.empty() || !members.key.owner_uid.starts_with(crds::kPodsGroup)) return;
   std::set<std::string> gangs;
   for (const Member& one : live) {
     if (WasLetGo(one.facts)) gangs.insert(one.facts.plan->gang_uid);
   }
   if (!gangs.empty()) {
-    std::erase_if(succeeded, [&gangs](const Member& one) {
+    std::vector<crds::PlacedPod> rows;
+    if (before != nullptr && before->status.placement) rows = crds::ToRows(*before->status.placement);
+    std::erase_if(succeeded, [&](const Member& one) {
+      const std::int64_t rank = RankSaid(layout, one);
+      if (rank >= 0 && std::size_t(rank) < rows.size() && !rows[std::size_t(rank)].has_slot()) return false;
       return one.facts.plan && !gangs.contains(one.facts.plan->gang_uid);
     });
     return;
@@ -329,7 +334,7 @@ void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const
 }
 
 void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner, const ReadPods& pods,
-             const std::vector<PodPtr>& jobs) {
+             const std::vector<PodPtr>& jobs, const crds::Gang* before) {
   std::vector<Member> live, succeeded;
   for (std::size_t i = 0; i < pods.objects.size(); ++i) {
     Member member{*pods.facts[i], pods.objects[i]};
@@ -340,7 +345,7 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* 
     if (member.facts.succeeded) succeeded.push_back(member);
     members.leaving.push_back(std::move(member));
   }
-  DropEarlierRun(members, layout, live, succeeded);
+  DropEarlierRun(members, layout, before, live, succeeded);
   for (const Member& one : succeeded) {
     const std::int64_t rank = RankSaid(layout, one);
     if (rank >= 0 && std::size_t(rank) < members.done.size()) members.done[std::size_t(rank)] = true;
@@ -416,13 +421,13 @@ bool GangMembers::Preempts() const {
 }
 
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadPods& pods, Mode mode,
-                        const crds::GangSpec* before,
+                        const crds::Gang* before,
                         const std::vector<std::shared_ptr<const kube::Json>>& jobs) {
   GangMembers members;
   members.key = key;
   OwnerLayout layout;
   ReadOwner(members, layout, owner, pods.objects);
-  SeatAll(members, layout, owner, pods, jobs);
+  SeatAll(members, layout, owner, pods, jobs, before);
   if (members.owner_state == OwnerState::kScaledDown && (members.seen() > 0 || !members.unranked.empty())) {
     members.owner_state = OwnerState::kActive;  // a rolling update has more groups for a while
   }
@@ -437,7 +442,7 @@ GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadP
     CheckDemand(members, *first);
     RefuseUnequalWords(members, *first);
     ReadComputeDomain(members, mode);
-    CheckWorld(members, layout, before);
+    CheckWorld(members, layout, before == nullptr ? nullptr : &before->spec);
   }
   return members;
 }

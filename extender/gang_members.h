@@ -81,11 +81,12 @@ using BarredNodes = std::map<int, std::set<std::string>>;
 // whose numbers are missing, doubled or out of range are seated in the order of their names, as are those that
 // nothing numbers, and a note says so; a pod that was let go keeps the rank it was told.
 // `before` is what its present Gang says, null where there is none: a number that does not multiply is a mistake in
-// what never started, and the size that an owner was scaled to in what did.
+// what never started, and the size that an owner was scaled to in what did. Ranks that its plan left without a slot
+// stay done, whichever Gang let their pods go.
 // `jobs` are the Jobs that a JobSet made in this attempt, as far as they say of a pod that it has succeeded.
 // Requires: at least one pod, or an owner.
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadPods& pods,
-                        Mode mode = Mode::kPlace, const crds::GangSpec* before = nullptr,
+                        Mode mode = Mode::kPlace, const crds::Gang* before = nullptr,
                         const std::vector<std::shared_ptr<const kube::Json>>& jobs = {});
 
 }  // namespace heddle::extender

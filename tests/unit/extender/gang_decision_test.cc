@@ -64,12 +64,12 @@ class Scene {
   void Bind(int rank, const std::string& node) { pods[std::size_t(rank)]["spec"]["nodeName"] = node; }
 
   Action Next() const {
-    const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, gang ? &gang->spec : nullptr);
+    const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, gang ? &*gang : nullptr);
     return Decide({gang ? &*gang : nullptr, members, snapshot, now});
   }
   // Since when its ranks are missing.
   std::vector<crds::MissingRank> Missing() const {
-    const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, &gang->spec);
+    const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, &*gang);
     return MissingOf({&*gang, members, snapshot, now});
   }
   // Its pod is gone; the pod.
@@ -195,6 +195,8 @@ TEST(GangDecision, PlansAGangAnewOfWhichAllPodsCameAgainOnlyOnceTheyHaveQuota) {
       crds::FindCondition(update.status.conditions, crds::kCollected)->message,
       "rank 0 waits for quota behind the gate kueue.x-k8s.io/admission, and others have no pod or wait for "
       "quota; a slot is kept for five minutes");
+  EXPECT_EQ(crds::FindCondition(update.status.conditions, crds::kRunning), nullptr)
+      << "no pod was let go, so the next plan is a first one and leaves spares";
   scene.gang->status = update.status;
   scene.pods = {GatedPod(0), GatedPod(1)};
   scene.Expect<NeedsPlan>();

@@ -294,6 +294,22 @@ TEST(PodsByThemselves, OneThatIsMadeAgainFindsTheOthersOfItsRunDone) {
   EXPECT_EQ(Read(nullptr, {done, Lone("b", "2", "1")}).seen(), 2);
 }
 
+TEST(PodsByThemselves, ThatWereDoneWhenTheirGangWasMadeAnewStayDone) {
+  const Json done = SucceededOf(LetGoBy(Lone("a", "2", "0"), "gang-1", 0));
+  const Json rest = LetGoBy(Lone("b", "2", "1"), "gang-2", 1);
+  crds::Gang gang;
+  gang.uid = "gang-2";
+  gang.status.placement = crds::ToColumns({{"", 0, {}}, {"node-00", 0xFF, {}}}, 1);
+  const auto seen = [&] {
+    return ReadMembers(MembershipOf(rest).key, nullptr, ReadPods({Share(done), Share(rest)}), Mode::kPlace,
+                       &gang)
+        .seen();
+  };
+  EXPECT_EQ(seen(), 2);
+  gang.status.placement = crds::ToColumns({{"node-01", 0xFF, {}}, {"node-00", 0xFF, {}}}, 1);
+  EXPECT_EQ(seen(), 1) << "of a run before: this one has a slot for it";
+}
+
 TEST(PodsByThemselves, OfAControllerThatNumbersThemAreItsGang) {
   Json pod = GatedPod(0);
   pod["metadata"]["labels"]["heddle.dev/gang-name"] = "mine";
