@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kSparesFlag = "--spares", kExtenderProgram = "heddle-extender";
 constexpr const char* kSchedulerDeployment = "heddle-scheduler";
+constexpr const char* kObserverDeployment = "heddle-observer";  // in its place, in mode observe
 
 std::vector<std::string> WordsOf(const kube::Json& container) {
   std::vector<std::string> words;
@@ -70,14 +71,18 @@ int ReadKeptSpares(kube::Client& client, const std::vector<FabricPtr>& fabrics,
   if (!MayHaveSpares(fabrics)) return 0;
   const kube::Resource deployments{"apps", "v1", "deployments", "Deployment", true};
   const std::string ns(crds::keys::kNamespace);
-  const auto deployment = client.Get(deployments, {ns, kSchedulerDeployment}, stop);
+  const auto scheduler = client.Get(deployments, {ns, kSchedulerDeployment}, stop);
+  const bool absent = !scheduler && scheduler.error().code == base::Code::kNotFound;
+  const auto observer = absent ? client.Get(deployments, {ns, kObserverDeployment}, stop) : scheduler;
+  const char* name = absent && observer ? kObserverDeployment : kSchedulerDeployment;
+  const auto& deployment = absent && observer ? observer : scheduler;
   const KeptSpares kept = deployment ? KeptSparesOf(*deployment) : KeptSpares{0, deployment.error().message};
   if (!kept.why_unknown.empty()) {
     notes.push_back(
         fmt::format("How many nodes of an NVLink domain the extender keeps as spares is not known, so they "
                     "count as free: "
                     "Deployment {}/{}: {}",
-                    ns, kSchedulerDeployment, kept.why_unknown));
+                    ns, name, kept.why_unknown));
   }
   return kept.nodes;
 }

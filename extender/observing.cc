@@ -108,6 +108,7 @@ void SayWithoutAPrice(const GangInput& input, crds::GangStatus& status) {
 Action Progress(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
+  Blame(status, "", "");  // what it was refused for has been put right
   SayWithoutAPrice(input, status);
   if (status == input.gang->status) return Nothing{};
   return UpdateStatus{std::move(status), std::nullopt, false};

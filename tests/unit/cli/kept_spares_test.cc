@@ -58,5 +58,15 @@ TEST_F(KeptSparesInACluster, AreAskedForWhereNvlinkReachesOverNodes) {
   EXPECT_THAT(notes, ElementsAre(HasSubstr("is not known, so they count as free")));
 }
 
+TEST_F(KeptSparesInACluster, AreAskedOfTheObserverWhereThereIsNoScheduler) {
+  const kube::Resource deployments{"apps", "v1", "deployments", "Deployment", true};
+  server.Serve(deployments);
+  Json observer = SchedulerDeployment({"heddle-extender", "--mode=observe", "--spares=2"});
+  observer["metadata"]["name"] = "heddle-observer";
+  server.Put(deployments, observer);
+  EXPECT_EQ(Ask("rack:2 tray:3 gpu:4 nic:4 rail:4 rate:400 nvl"), 2);
+  EXPECT_THAT(notes, IsEmpty());
+}
+
 }  // namespace
 }  // namespace heddle::cli

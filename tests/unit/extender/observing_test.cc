@@ -162,6 +162,25 @@ TEST_F(Observing, PricesAGangThatRanBeforeTheAgentOfItsNodeReported) {
   EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
 }
 
+TEST_F(Observing, ForgetsARefusalThatWasPutRightBeforeItCanPrice) {
+  Place(cluster, {.parallelism = "tp=8,dp=3"}, {"node-00", "node-01"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: WorldMismatch"; }))
+      << cluster.Summary("train");
+  cluster.server.Edit(kube::kPods, {"train", "train-1"}, [](Json& pod) {
+    pod["spec"].erase("nodeName");
+    pod["status"]["phase"] = "Pending";
+  });
+  for (const char* name : {"train-0", "train-1"}) {
+    cluster.server.Edit(kube::kPods, {"train", name}, [](Json& pod) {
+      pod["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=2";
+    });
+  }
+  EXPECT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.reason.empty(); }))
+      << cluster.Summary("train");
+  EXPECT_FALSE(Observed(cluster, "train"));
+}
+
 TEST_F(Observing, TakesNoGangForItsOwnThatWaitsAtTheGateFromBefore) {
   cluster.Submit({.pods = 2, .parallelism = "tp=8,dp=3"});
   RunningExtender extender(cluster, cluster.server, Mode::kObserve);
