@@ -305,7 +305,7 @@ std::int64_t RankSaid(const OwnerLayout& layout, const Member& member) {
 
 // Of pods that name their gang themselves, those of a run before may still stand when the name is used again, and say
 // nothing of what is done in this one. Another run has another Gang, whose UID its pods carry once they are let go.
-// Those count that were done when this Gang was planned, as after somebody deleted the one before it: they have no slot.
+// Those count that were done when this Gang was planned, as after somebody deleted the one before: they have no slot.
 // Before that it is told by a rank that is there twice, or by more pods than ranks.
 void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const crds::Gang* before,
                     const std::vector<Member>& live, std::vector<Member>& succeeded) {
