@@ -241,7 +241,6 @@ class HttpServer::Listener {
     try {
       next_ = std::make_unique<Session>(handler_, max_body_);
     } catch (const std::exception&) {  // its context takes descriptors
-      Forget();  // so do those of sessions that have ended, and no connection comes to sweep them
       return Pause();
     }
     acceptor_.async_accept(next_->socket(), [this](error_code error) {
@@ -253,6 +252,7 @@ class HttpServer::Listener {
   }
   // Out of descriptors, as a rule: asked again at once, it would say so again at once.
   void Pause() {
+    Forget();  // sessions that have ended hold some, and no connection comes to sweep them
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([this](error_code) {
       if (acceptor_.is_open()) Accept();
