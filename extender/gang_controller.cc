@@ -120,6 +120,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     lapsed_.clear();
     bound_claims_.clear();
     releasing_.clear();
+    in_doubt_.clear();
     pass_.reset();
     PublishKept({});
     metrics_.Waiting(0);
@@ -172,6 +173,7 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
   lapsed_.clear();
   for (const auto& gang : cache_.Gangs()) {
     if (!HoldsSlots(*gang)) continue;
+    in_doubt_.insert_or_assign(KeyOfGang(*gang), gang->resource_version);
     if (auto lapsed = LapsedRanks(*gang, clock_.WallNow()); !lapsed.empty())
       lapsed_.emplace(KeyOfGang(*gang), std::move(lapsed));
   }
@@ -340,7 +342,10 @@ base::Status GangController::Reconcile(const GangKey& key, const std::stop_token
   look_rest_.Began(key, began);
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   look_rest_.Ended(key, look.members.spec.pods, began, clock_.Now());
-  if (look.gang == nullptr) counted_at_.erase(key);
+  if (look.gang == nullptr) {
+    counted_at_.erase(key);
+    in_doubt_.erase(key);
+  }
   if (look.gang == nullptr || HoldsSlots(*look.gang)) troubles_.erase(key);
   const auto lapsed_before = lapsed_;
   NoteLapsed(key, look);

@@ -149,6 +149,7 @@ class GangController {
                            const std::stop_token& stop);
   base::Status Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop);
   base::Status Release(const GangKey& key, const std::stop_token& stop);
+  base::Status Settle(const Look& look, const std::stop_token& stop);
   base::Status LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop);
   std::optional<Releasing> LeftToRelease(const GangKey& key);
   Plans PlansThatStand();
@@ -227,6 +228,9 @@ class GangController {
   // For a plan, and when each was last told why it has none; found again by looking at every gang.
   std::map<GangKey, std::optional<base::MonotonicTime>> waiting_;
   std::map<GangKey, base::MonotonicTime> counted_at_;
+  // Versions of Gangs from which a status may still be written: by us, where the answer never came, or by who led
+  // before. Of all that hold slots, when leadership begins.
+  std::map<GangKey, std::string> in_doubt_;
   // Between two slices; found again in the pods that are still gated.
   std::map<GangKey, Releasing> releasing_;
   std::unique_ptr<QueuePass> pass_;  // between two slices, else null; found again by walking anew

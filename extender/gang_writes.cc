@@ -21,6 +21,12 @@ constexpr std::chrono::milliseconds kReleaseSlice{100};
 // For so long a release goes on without a new look. Each costs a LIST of all Gangs.
 constexpr std::chrono::seconds kReleaseStands{15};
 
+// Whether a write that failed so may be carried out later.
+bool MayLandStill(Code code) {
+  return code == Code::kTimeout || code == Code::kUnavailable || code == Code::kInternal ||
+         code == Code::kCancelled;
+}
+
 }  // namespace
 
 base::Status GangController::Create(const CreateGang& create, const std::stop_token& stop) {
@@ -75,6 +81,8 @@ base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatu
       if (auto fresh = client_.Get(kGangs, key, stop)) cache_.gangs().Saw(*std::move(fresh), clock_.Now());
     } else if (error.code == Code::kNotFound) {
       cache_.gangs().Gone(key, gang.uid, clock_.Now());
+    } else if (MayLandStill(error.code)) {
+      in_doubt_.insert_or_assign(KeyOfGang(gang), gang.resource_version);
     }
     return base::Fail(error.In("write the Gang's status"));
   }
@@ -158,6 +166,10 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
     queue_.Add(key.ToString());
     return {};
   }
+  if (const auto doubt = in_doubt_.find(key); doubt != in_doubt_.end()) {
+    if (doubt->second == look.gang->resource_version) return Settle(look, stop);
+    in_doubt_.erase(doubt);
+  }
   if (const base::Status written = WriteRankFile(look, stop); !written) {
     return Blamed(look, "NoRankFile", written.error(), stop);
   }
@@ -180,6 +192,16 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
                 .term = read_in_term_,
                 .until = clock_.Now() + kReleaseStands},
                stop);
+}
+
+// Pods are let go by the plan that stands. A write that was made from the same version, and never answered, could land
+// once they have gone and tell of other slots, which somebody else was given meanwhile: after this one it is refused.
+base::Status GangController::Settle(const Look& look, const std::stop_token& stop) {
+  crds::GangStatus status = look.gang->status;
+  ++status.placement->epoch;
+  TRY(WriteStatus(*look.gang, std::move(status), std::nullopt, stop));
+  queue_.Add(look.members.key.ToString());
+  return {};
 }
 
 // In slices, since it is a request a pod and nobody else is looked at meanwhile: after each the gang goes to the end of

@@ -264,6 +264,7 @@ class Small(PageTestCase):
         page = self.open_live()
         page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
         whole = page.locator("#base").screenshot()
+        page.close()
         self.server.unread = True
         page = self.open(self.server.address, allowed=["Failed to load resource"])
         expect(page.locator("#empty")).to_contain_text("has not read the cluster yet")

@@ -112,6 +112,42 @@ TEST(Release, BeginsOnceTheVerbsKnowWhatIsReservedForThePods) {
   EXPECT_EQ(reserving.load(), 8);
 }
 
+// The leader before may have planned the gang anew, and that write may still be on its way: it was made from the version
+// that the next leader reads, and would tell of other slots once the pods have gone by these.
+TEST(Release, IsBegunByAWriteAfterWhichNoneOfTheLeaderBeforeLands) {
+  Cluster cluster(kTwoUnits);
+  cluster.server.Intercept([](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (!IsRelease(request, "big")) return std::nullopt;
+    return kube::HttpResponse{500, {}, R"({"kind":"Status","status":"Failure","code":500})"};
+  });
+  {
+    RunningExtender first(cluster);
+    cluster.Submit(kBig);
+    ASSERT_TRUE(first.Until([&] {
+      const auto gang = cluster.GangOf("big");
+      return gang && gang->status.placement;
+    })) << cluster.Summary("big");
+  }
+  const crds::Gang before = *cluster.GangOf("big");
+  cluster.server.Intercept(nullptr);
+  cluster.server.ClearRequests();
+  RunningExtender second(cluster);
+  ASSERT_TRUE(second.Until([&] { return cluster.Released("big") == 8; })) << cluster.Summary("big");
+  bool written = false;
+  for (const test::ApiRequest& request : cluster.server.requests()) {
+    if (IsRelease(request, "big")) {
+      EXPECT_TRUE(written);
+      break;
+    }
+    written = written || (request.plural == "gangs" && request.method == "PUT");
+  }
+  const crds::Gang after = *cluster.GangOf("big");
+  EXPECT_EQ(after.status.placement->epoch, before.status.placement->epoch + 1);
+  EXPECT_EQ(crds::ToRows(*after.status.placement), crds::ToRows(*before.status.placement));
+  EXPECT_EQ(after.status.planned_at, before.status.planned_at);
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
 TEST(Release, SendsNoPodToANodeThatIsLostBetweenTwoSlices) {
   Cluster cluster(kTwoUnits);
   std::string lost;
