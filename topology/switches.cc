@@ -54,6 +54,21 @@ bool LeadsToHosts(const Declared& declared, const Fabric& fabric) {
 
 using SwitchNames = std::set<std::string_view>;
 
+// One that leads up to what plain leaves lead up to is a leaf beside them, and it is the line that puts it above one
+// of them that is wrong.
+void DropLeavesBeside(const Declared& declared, const Fabric& fabric, SwitchNames& spines) {
+  SwitchNames over_leaves;
+  for (const Leaf& leaf : fabric.leaves) {
+    if (spines.contains(leaf.name)) continue;
+    for (const std::string_view up : UplinksIn(declared, leaf.name)) over_leaves.insert(up);
+  }
+  std::erase_if(spines, [&](std::string_view name) {
+    const auto& uplinks = UplinksIn(declared, name);
+    return std::any_of(uplinks.begin(), uplinks.end(),
+                       [&](const std::string& up) { return over_leaves.contains(up); });
+  });
+}
+
 // Switches that hosts were seen on and that leaves of other hosts lead up to. Taken for leaves nothing would lead over
 // them, so that one cable in the wrong switch would part all leaves below. In a circle, and above one, nobody knows who
 // is above whom: there hosts make a leaf.
@@ -86,6 +101,7 @@ SwitchNames FindSpinesWithHosts(const Declared& declared, const Fabric& fabric) 
       if (fabric.FindLeaf(up) != kNone) found.insert(up);
     }
   }
+  DropLeavesBeside(declared, fabric, found);
   return found;
 }
 

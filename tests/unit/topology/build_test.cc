@@ -141,6 +141,19 @@ TEST(BuildFabric, KeepsASpineThatAHostIsCabledToAboveItsLeaves) {
   }
 }
 
+TEST(BuildFabric, KeepsALeafThatAWrongLinePutsAboveAnother) {
+  Declaration declaration;
+  declaration.switches = {{"a", {"s", "b"}, 0}, {"b", {"s"}, 0}, {"c", {"s"}, 0}};
+  const Fabric fabric =
+      BuildFabric({NodeNamed("n0").Gpus(1).Rail(0, "a"), NodeNamed("n1").Gpus(1).Rail(0, "b"),
+                   NodeNamed("n2").Gpus(1).Rail(0, "c")},
+                  declaration);
+  EXPECT_EQ(fabric.Hops(0, 1), 2);
+  EXPECT_EQ(fabric.Hops(1, 2), 2);
+  EXPECT_THAT(fabric.assumptions,
+              ElementsAre("a is declared to lead up to b, which is not one tier above it: not used"));
+}
+
 TEST(BuildFabric, NamesWhatIsDeclaredTwice) {
   Declaration declaration;
   declaration.switches = {{"a", {"s"}, 0}, {"b", {"t"}, 0}, {"b", {"s"}, 0}};
