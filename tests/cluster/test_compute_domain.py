@@ -261,7 +261,7 @@ class ComputeDomainTest(HeddleTestCase):
         self.heddle.start_daemon("extender")
         gang = self.wait_running()
         self.assertEqual((gang["status"]["placement"]["nodes"], gang["status"]["placement"]["epoch"]),
-                         (planned["nodes"], planned["epoch"]))
+                         (planned["nodes"], planned["epoch"] + 1), "the same plan, written once more before anybody is let go")
         self.assertEqual(gang["status"].get("reason", ""), "")
         self.assertEqual(len(self.plane.audit(resource="computedomains", verb="create", name=self.domain, code=201)), 1)
         self.assert_in_one_rack_with_channels(self.the_domain()["metadata"]["uid"])
