@@ -279,7 +279,7 @@ TEST(LostRank, WhoseSlotLapsedDoesNotTakeItBackWhenAnotherExtenderGoesOn) {
     return cluster.Summary("next") == "Running 2/2";
   })) << cluster.Summary("next");
   const auto gang = cluster.GangOf("next");
-  EXPECT_EQ(gang->status.placement, planned);
+  EXPECT_EQ(crds::ToRows(*gang->status.placement), crds::ToRows(*planned));
   EXPECT_EQ(crds::FindCondition(gang->status.conditions, crds::kDegraded), nullptr);
   EXPECT_EQ(crds::FindCondition(gang->status.conditions, crds::kRepairing), nullptr);
   EXPECT_EQ(RanksMissingIn(cluster), (std::vector<int>{1, 2}));
