@@ -77,7 +77,7 @@ std::shared_ptr<const crds::NodeTopology> Host(int host, const PortSettings& hav
   node.spec.lossless = {std::move(wish)};
   crds::LosslessReport report;
   report.ports = std::move(ports);
-  report.policy = "roce";
+  report.edition.policy = "roce";
   report.state = crds::LosslessState::kCompliant;
   report.have = have;
   report.fec = lossless::Fec::kReedSolomon;

@@ -27,20 +27,21 @@ bool SayTheSame(const DeviceWish& one, const DeviceWish& other) {
 }  // namespace
 
 Speaks ReportsOfNode::OfWhat(const crds::DeviceReport& report) {
-  const std::string& policy = report.policy;
+  const std::string& policy = report.edition.policy;
   if (policy.empty()) return Speaks::kOfThis;  // Heddle's own heddle.dev/fabric
   const bool changed = versions_.changed.contains(policy);
   const DeviceWish* told = WishOf(node_.told, report.resource);
   if (told == nullptr) {
     // Nothing says what it was told but the number.
-    const bool earlier = changed || GenerationsDiffer(report.generation, versions_.Generation(policy));
+    const bool earlier =
+        changed || GenerationsDiffer(report.edition.generation, versions_.Generation(policy));
     return earlier ? Speaks::kOfEarlier : Speaks::kOfThis;
   }
   if (std::find(told->policies.begin(), told->policies.end(), policy) == told->policies.end())
     return Speaks::kOfAnother;
   const bool refused = !told->reason.empty();
   // As the operator counts (operator/device_rollout.cc, LookAt): without a number it is of policies in conflict.
-  const bool answers = report.generation == told->generation && report.policy_uid == told->policy_uid;
+  const bool answers = report.edition == crds::EditionOf(*told);
   if (!refused && !answers) return Speaks::kOfEarlier;
   const auto last = versions_.lasts.find(policy);
   // What is refused the operator says, and by policies that no file may have.
@@ -69,7 +70,7 @@ void NoteOutdatedDeviceReports(const DevicePolicyVersions& versions, const std::
     for (const crds::DeviceReport& report : node.reports) {
       const Speaks speaks = reports.OfWhat(report);
       if (speaks == Speaks::kOfThis) continue;
-      outdated.Add(report.policy, speaks, fmt::format("{} {}", node.name, report.resource), 1);
+      outdated.Add(report.edition.policy, speaks, fmt::format("{} {}", node.name, report.resource), 1);
     }
   }
   outdated.AppendNotes(notes);

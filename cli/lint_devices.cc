@@ -196,7 +196,7 @@ class DeviceLint {
       return wish.resource == report.resource && !wish.reason.empty();
     });
     if (told) return;
-    Refused("devices-refused", report.policy, node.name,
+    Refused("devices-refused", report.edition.policy, node.name,
             fmt::format("{} is not offered, by its agent", report.resource), report.reason);
   }
 

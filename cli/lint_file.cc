@@ -67,7 +67,7 @@ void AddFailure(const crds::NodeTopology& node, const crds::LosslessReport& repo
   std::string reason = report.reason;
   if (reason.empty())
     reason = conflict ? "somebody else sets it, too" : "it could not be set, and was set back";
-  findings.push_back(Reported("not-set", where, "LosslessPolicy " + report.policy,
+  findings.push_back(Reported("not-set", where, "LosslessPolicy " + report.edition.policy,
                               fmt::format("its agent reports {}", crds::LosslessStateName(report.state)),
                               std::move(reason)));
 }
@@ -79,9 +79,8 @@ void AddReport(const crds::NodeTopology& node, const crds::LosslessReport& repor
   // Nor of ports that nothing could be read of, which is said by itself.
   if (report.state == crds::LosslessState::kUnknown && !report.have) return;
   const std::string& port = report.ports.front();
-  LintReport said{report.policy,       report.generation, fmt::format("{} {}", node.name, port),
-                  report.ports.size(), std::nullopt,      {},
-                  report.policy_uid};
+  LintReport said{
+      report.edition, fmt::format("{} {}", node.name, port), report.ports.size(), std::nullopt, {}};
   for (const crds::LosslessWish& wish : node.spec.lossless) {
     if (std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end()) said.told = wish;
   }
@@ -90,8 +89,8 @@ void AddReport(const crds::NodeTopology& node, const crds::LosslessReport& repor
     std::string fact = fmt::format("{} is {} since {}", lossless::SettingName(drift.drift.setting),
                                    drift.drift.have, base::FormatTime(drift.since));
     if (!drift.writer.empty()) fact += ", probably by " + drift.writer;
-    said.findings.push_back(Reported("drift", where, "LosslessPolicy " + report.policy, std::move(fact),
-                                     "the policy wants " + drift.drift.want));
+    said.findings.push_back(Reported("drift", where, "LosslessPolicy " + report.edition.policy,
+                                     std::move(fact), "the policy wants " + drift.drift.want));
   }
   file.reports.push_back(std::move(said));
 }
@@ -110,7 +109,7 @@ void AddNode(const crds::NodeTopology& node, LintFile& file, Gaps& gaps) {
     }
     AddReport(node, report, where, file);
     if (report.have)
-      file.subjects.push_back({where, End::kHost, *report.have, std::nullopt, {}, report.policy});
+      file.subjects.push_back({where, End::kHost, *report.have, std::nullopt, {}, report.edition.policy});
     if (!report.have && report.state == crds::LosslessState::kUnknown) {
       for (const std::string& port : report.ports) {
         file.unread.push_back(

@@ -31,8 +31,8 @@ void AddPolicies(const Entries& entries, const std::string& port, std::vector<st
     if (std::find(entry.ports.begin(), entry.ports.end(), port) == entry.ports.end()) continue;
     if constexpr (requires { entry.policies; }) {
       to.insert(to.end(), entry.policies.begin(), entry.policies.end());
-    } else if (!entry.policy.empty()) {
-      to.push_back(entry.policy);
+    } else if (!entry.edition.policy.empty()) {
+      to.push_back(entry.edition.policy);
     }
   }
 }

@@ -51,25 +51,25 @@ std::vector<lossless::Finding> ReportLint::Look(std::vector<LintReport> reports,
       std::move(report.findings.begin(), report.findings.end(), std::back_inserter(findings));
       continue;
     }
-    outdated.Add(report.policy, speaks, report.port, report.ports);
+    outdated.Add(report.edition.policy, speaks, report.port, report.ports);
   }
   outdated.AppendNotes(notes);
   return findings;
 }
 
 Speaks ReportLint::OfWhat(const LintReport& report) const {
-  const auto here = policies_.find(report.policy);
+  const auto here = policies_.find(report.edition.policy);
   if (!report.told) {
     // Nothing says what it was told but the number.
     const bool earlier =
-        here != policies_.end() && GenerationsDiffer(report.generation, here->second->generation);
+        here != policies_.end() && GenerationsDiffer(report.edition.generation, here->second->generation);
     return earlier ? Speaks::kOfEarlier : Speaks::kOfThis;
   }
   const crds::LosslessWish& told = *report.told;
   const bool names =
-      std::find(told.policies.begin(), told.policies.end(), report.policy) != told.policies.end();
+      std::find(told.policies.begin(), told.policies.end(), report.edition.policy) != told.policies.end();
   if (!names) return Speaks::kOfAnother;
-  if (GenerationsDiffer(report.generation, told.generation) || report.policy_uid != told.policy_uid)
+  if (GenerationsDiffer(report.edition.generation, told.generation) || report.edition.uid != told.policy_uid)
     return Speaks::kOfEarlier;
   // Of a port that is told no settings the operator says why, and rules of their own speak of that.
   if (here == policies_.end() || !told.settings) return Speaks::kOfThis;

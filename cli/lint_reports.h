@@ -44,13 +44,11 @@ class OutdatedReports {
 
 // What an agent reports of ports that are alike, and what its node is told of them now.
 struct LintReport {
-  std::string policy;
-  std::int64_t generation = 0;  // of the policy, that this speaks of; 0 = not said
+  crds::PolicyEdition edition;  // that this speaks of
   std::string port;             // the first, "gpu-017 mlx5_0:1"
   std::size_t ports = 0;
   std::optional<crds::LosslessWish> told;   // the first port; nothing = no policy selects it, or none did yet
   std::vector<lossless::Finding> findings;  // drift, and what could not be set
-  std::string policy_uid;                   // of the policy, that this speaks of; empty = not said
 };
 
 // Passes on what agents report of the policies that are looked at, and of policies that no file has, of what their

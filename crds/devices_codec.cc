@@ -125,10 +125,10 @@ DeviceWish ReadDeviceWish(const Field& field) {
 
 Json WriteDeviceReport(const DeviceReport& report) {
   Json json{{"resource", Clean(report.resource, 253)},
-            {"policy", Clean(report.policy, 253)},
+            {"policy", Clean(report.edition.policy, 253)},
             {"state", DeviceStateName(report.state)}};
-  PutPositive(json, "generation", report.generation);
-  PutText(json, "policyUid", report.policy_uid, kMaxUid);
+  PutPositive(json, "generation", report.edition.generation);
+  PutText(json, "policyUid", report.edition.uid, kMaxUid);
   PutText(json, "reason", report.reason, kMaxKeptReason);
   PutPositive(json, "healthy", report.healthy);
   PutPositive(json, "total", report.total);
@@ -138,9 +138,9 @@ Json WriteDeviceReport(const DeviceReport& report) {
 DeviceReport ReadDeviceReport(const Field& field) {
   DeviceReport report;
   report.resource = ReadResourceName(field("resource"), false);
-  report.policy = field("policy").Required().Text(253);
-  report.generation = field("generation").Int64(0, kMaxInt64);
-  report.policy_uid = field("policyUid").Text(kMaxUid);
+  report.edition.policy = field("policy").Required().Text(253);
+  report.edition.generation = field("generation").Int64(0, kMaxInt64);
+  report.edition.uid = field("policyUid").Text(kMaxUid);
   report.state = field("state").Required().Word(ParseState, "Offered, Pending, Refused, Elsewhere",
                                                 DeviceState::kPending);
   report.reason = field("reason").Text(kMaxKeptReason);

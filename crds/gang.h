@@ -55,7 +55,9 @@ inline constexpr std::string_view kNoNode = "-";
 // Where the pods go, as columns by pod index. Names stand once in a table, and pods of one neighbourhood
 // share one set of substitutes, so that 16,384 pods fit in an object.
 struct Placement {
-  std::int64_t epoch = 0;               // grows with every plan of this gang
+  // Grows with every plan of this gang, and where one that stands is written once more before its pods are released:
+  // by who leads anew, or after an answer that was lost.
+  std::int64_t epoch = 0;
   std::vector<std::string> node_names;  // distinct; kNoNode among them where a pod has no slot
   std::vector<std::int32_t> nodes;      // by pod: index into node_names
   std::vector<std::uint32_t> gpus;      // by pod: bit = GPU index; empty = every pod has its node's whole set

@@ -328,10 +328,10 @@ LosslessWish ReadWish(const Field& field) {
 
 Json WriteReport(const LosslessReport& report) {
   Json json{{"ports", TextList(report.ports, 128, 72)},
-            {"policy", Clean(report.policy, 253)},
+            {"policy", Clean(report.edition.policy, 253)},
             {"state", LosslessStateName(report.state)}};
-  PutPositive(json, "generation", report.generation);
-  PutText(json, "policyUid", report.policy_uid, kMaxUid);
+  PutPositive(json, "generation", report.edition.generation);
+  PutText(json, "policyUid", report.edition.uid, kMaxUid);
   PutText(json, "reason", report.reason, kMaxKeptReason);
   if (report.have) json["have"] = WriteSettings(*report.have);
   if (report.fec) json["fec"] = lossless::FecName(*report.fec);
@@ -352,9 +352,9 @@ Json WriteReport(const LosslessReport& report) {
 LosslessReport ReadReport(const Field& field) {
   LosslessReport report;
   report.ports = ReadPorts(field("ports"));
-  report.policy = field("policy").Required().Text(253);
-  report.generation = field("generation").Int64(0, kMaxInt64);
-  report.policy_uid = field("policyUid").Text(kMaxUid);
+  report.edition.policy = field("policy").Required().Text(253);
+  report.edition.generation = field("generation").Int64(0, kMaxInt64);
+  report.edition.uid = field("policyUid").Text(kMaxUid);
   report.state = field("state").Required().Word(ParseState, kStateWords, LosslessState::kUnknown);
   report.reason = field("reason").Text(kMaxKeptReason);
   if (const Field have = field("have"); have.present()) report.have = ReadSettings(have);

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "crds/policy_edition.h"
+
 namespace heddle::crds {
 
 // The RDMA devices of a NodeTopology: in spec which resources its kubelet is to have, in status which it has.
@@ -46,13 +48,11 @@ std::string_view DeviceStateName(DeviceState state);  // "Offered", …
 
 struct DeviceReport {
   std::string resource;
-  std::string policy;
-  std::int64_t generation = 0;  // of the policy, that this speaks of
+  PolicyEdition edition;  // of the wish that this answers
   DeviceState state = DeviceState::kPending;
   std::string reason;  // a sentence; while offered, what is wrong with a device that is not healthy
   int healthy = 0;     // devices (slots are not counted); of another plugin all that the kubelet lists
   int total = 0;
-  std::string policy_uid = {};  // of the wish that this answers
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
 };
 

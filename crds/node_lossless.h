@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "crds/lossless_policy.h"
 #include "crds/object_meta.h"
+#include "crds/policy_edition.h"
 #include "lossless/cable_compare.h"
 #include "lossless/compare.h"
 #include "lossless/port_settings.h"
@@ -30,7 +31,7 @@ struct LosslessWish {
   OnDrift on_drift = OnDrift::kReport;
   std::optional<lossless::PortSettings> settings;  // those of hosts
   std::string reason;
-  bool refused = false;  // there are none because this NIC cannot have what the policy wants
+  bool refused = false;             // there are none because this NIC cannot have what the policy wants
   lossless::InfiniBand infiniband;  // beside the reason: what NCCL is to do on these ports
   // Read only: what stands in it and this version does not know, as paths or sentences. Whoever sets ports leaves
   // these alone then.
@@ -58,13 +59,12 @@ struct PortDrift {
 
 struct LosslessReport {
   std::vector<std::string> ports;  // sorted
-  std::string policy;
-  std::int64_t generation = 0;  // of the policy, that this speaks of
-  std::string policy_uid;       // of the wish that this answers
+  PolicyEdition edition;           // of the wish that this answers
   LosslessState state = LosslessState::kUnknown;
   std::string reason;  // a sentence; while compliant, what is to be known all the same, or empty
   std::optional<lossless::PortSettings> have;
-  std::optional<lossless::Fec> fec;  // that the link runs with, where the driver says it; not a setting of ours
+  // That the link runs with, where the driver says it; not a setting of ours.
+  std::optional<lossless::Fec> fec;
   std::vector<PortDrift> drift;     // in the order of the settings
   std::vector<lossless::Gap> gaps;  // settings that could not be read or set, in their order
   friend bool operator==(const LosslessReport&, const LosslessReport&) = default;

@@ -70,6 +70,9 @@ class GangController {
     Shared<Snapshot> snapshot;
     bool preemption = true;
     GangInput Input(base::WallTime now) const { return {gang.get(), members, *snapshot, now, preemption}; }
+    // New slots for lost ranks. Whether a restart would still help is asked by the same planning, or a gang that has a
+    // place again is restarted for it all the same. Requires: the gang has a placement.
+    PlanAnswer Repaired(const RepairRanks& repair) const;
   };
   // Where a gang stands in the queue; see TakeInNewcomers.
   using Place = std::tuple<bool, std::int64_t, base::WallTime, GangKey>;

@@ -311,10 +311,7 @@ base::Result<bool> GangController::RestartHelps(const GangKey& key, const std::s
   if (!rule) return false;
   const auto* repair = std::get_if<RepairRanks>(&*rule);
   if (repair == nullptr) return true;
-  const PlanAnswer answer =
-      RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair->lost,
-                    {}, repair->barred);
-  return !std::holds_alternative<PlannedGang>(answer);
+  return !std::holds_alternative<PlannedGang>(look.Repaired(*repair));
 }
 
 // It stays, and who waits for its room has to look for another.

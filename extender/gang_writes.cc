@@ -110,11 +110,15 @@ base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& g
   return {};
 }
 
+PlanAnswer GangController::Look::Repaired(const RepairRanks& repair) const {
+  return RepairMembers(*snapshot, members, crds::ToRows(*gang->status.placement), repair.lost, {},
+                       repair.barred);
+}
+
 base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
                                     const std::stop_token& stop) {
   const GangInput input = look.Input(clock_.WallNow());
-  PlanAnswer answer = RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement),
-                                    repair.lost, {}, repair.barred);
+  PlanAnswer answer = look.Repaired(repair);
   const bool one = repair.lost.size() == 1;
   const std::string ranks = base::Counted(repair.lost.size(), "rank") +
                             (one ? " lost its slot (" : " lost their slots (") + repair.why + ")";

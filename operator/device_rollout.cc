@@ -49,8 +49,7 @@ Looked LookAt(const DeviceWish& wish, bool conflicts, const std::vector<crds::De
     return {conflicts ? Standing::kConflicting : Standing::kRefused, wish.reason, 0, 0};
   const auto report = std::find_if(reports.begin(), reports.end(),
                                    [&](const auto& one) { return one.resource == wish.resource; });
-  if (report == reports.end() || report->policy != wish.policies.front() ||
-      report->generation != wish.generation || report->policy_uid != wish.policy_uid)
+  if (report == reports.end() || report->edition != crds::EditionOf(wish))
     return {Standing::kWaiting, "its agent has not reported it yet", 0, 0};
   if (wish.plugin != crds::DevicePlugin::kHeddle) return LookAtOther(*report);
   Looked looked;

@@ -113,8 +113,7 @@ class Decision {
     const LosslessReport* report = EntryOf(nodes_[node].reports, port);
     if (told == nullptr || report == nullptr || !soundness_.at(policy.name).resolved) return false;
     const LosslessWish wanted = WishOf(policy, port, FactsOf(node, port), told);
-    if (wanted.generation != told->generation || wanted.policy_uid != told->policy_uid) return false;
-    if (!Answers(*report, policy, *told)) return false;
+    if (crds::EditionOf(wanted) != crds::EditionOf(*told) || !Answers(*report, policy, *told)) return false;
     if (wanted.refused) return true;
     return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
   }
@@ -127,8 +126,7 @@ class Decision {
   }
 
   static bool Answers(const LosslessReport& report, const LosslessPolicy& policy, const LosslessWish& told) {
-    return report.policy == policy.name && report.generation == told.generation &&
-           report.policy_uid == told.policy_uid;
+    return report.edition == crds::EditionOf(told) && report.edition.policy == policy.name;
   }
 
   static lossless::PortFacts FactsOf(const topology::Nic& nic) {

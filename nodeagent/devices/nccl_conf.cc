@@ -195,12 +195,10 @@ bool IsOfMarking(lossless::Setting setting) {
 
 // Why a port is not known to treat marked packets as its policy says; empty = it was read back, and does.
 std::string WhyUnproved(const std::string& port, const crds::LosslessWish& wish, const NcclFacts& facts) {
-  const std::string policy = wish.policies.empty() ? std::string() : wish.policies.front();
   if (!facts.reports) return "has not been read yet";
   for (const crds::LosslessReport& one : *facts.reports) {
     if (std::find(one.ports.begin(), one.ports.end(), port) == one.ports.end()) continue;
-    if (one.policy != policy || one.generation != wish.generation || one.policy_uid != wish.policy_uid)
-      continue;
+    if (one.edition != crds::EditionOf(wish)) continue;
     if (one.state == crds::LosslessState::kUnknown) return "cannot be read";
     for (const crds::PortDrift& drift : one.drift) {
       if (IsOfMarking(drift.drift.setting))

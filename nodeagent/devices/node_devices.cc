@@ -290,10 +290,8 @@ void NodeDevices::Offer() {
 const crds::DeviceReport* NodeDevices::Before(const nodeagent::Offer& offer) const {
   const auto report = before_.find(offer.resource);
   // What ran before a reboot need not run after it.
-  const bool holds = report != before_.end() && report->second.policy == offer.policy &&
-                     report->second.generation == offer.generation &&
-                     report->second.policy_uid == offer.policy_uid && seen_ && !before_boot_.empty() &&
-                     seen_->boot_id == before_boot_;
+  const bool holds = report != before_.end() && report->second.edition == offer.edition && seen_ &&
+                     !before_boot_.empty() && seen_->boot_id == before_boot_;
   return holds ? &report->second : nullptr;
 }
 
@@ -326,7 +324,8 @@ crds::DeviceReport NodeDevices::ReportOfOwn(const nodeagent::Offer& offer) const
 void NodeDevices::Publish() {
   DeviceNews news;
   for (const nodeagent::Offer& offer : offers_) {
-    if (offer.resource == crds::keys::kFabricResource && offer.policy.empty() && &offer == offers_.data())
+    if (offer.resource == crds::keys::kFabricResource && offer.edition.policy.empty() &&
+        &offer == offers_.data())
       continue;
     if (offer.state == crds::DeviceState::kElsewhere) {
       news.reports.push_back(ReportOfElsewhere(offer));

@@ -260,10 +260,8 @@ Offer OfferOf(const DeviceWish& wish, const std::set<std::string>& own, const No
   Offer offer;
   offer.resource = wish.resource;
   offer.slots = std::clamp(wish.slots, 1, kMaxSlots);
-  offer.generation = wish.generation;
-  offer.policy_uid = wish.policy_uid;
+  offer.edition = crds::EditionOf(wish);
   offer.mode = wish.mode;
-  if (!wish.policies.empty()) offer.policy = wish.policies.front();
   if (!wish.reason.empty()) {
     Refuse(offer, wish.reason);
   } else if (wish.policies.size() > 1) {
@@ -360,9 +358,7 @@ base::Result<ContainerGift> Allocate(const Offer& offer, const std::vector<std::
 crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_view reason) {
   crds::DeviceReport report;
   report.resource = offer.resource;
-  report.policy = offer.policy;
-  report.generation = offer.generation;
-  report.policy_uid = offer.policy_uid;
+  report.edition = offer.edition;
   report.state = offer.offered() ? state : offer.state;
   report.reason = offer.offered() ? std::string(reason) : offer.reason;
   report.total = int(offer.devices.size());

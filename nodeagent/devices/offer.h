@@ -46,10 +46,7 @@ struct Offer {
   std::string resource;                // "heddle.dev/rail0"
   std::vector<OfferedDevice> devices;  // none has the id of another
   int slots = 1;                       // ids of each device
-  // Of the wish; none for heddle.dev/fabric, which is nobody's policy.
-  std::string policy;
-  std::int64_t generation = 0;
-  std::string policy_uid;
+  crds::PolicyEdition edition;         // of the wish; none for heddle.dev/fabric, which is nobody's policy
   crds::DeviceMode mode = crds::DeviceMode::kWholeNode;
   crds::DeviceState state =
       crds::DeviceState::kPending;  // kRefused, kElsewhere: it is not offered, see reason

@@ -18,8 +18,7 @@ using lossless::Gap;
 using lossless::Setting;
 
 bool Answers(const LosslessReport* before, const LosslessWish& wish) {
-  return before != nullptr && !wish.policies.empty() && before->policy == wish.policies.front() &&
-         before->generation == wish.generation && before->policy_uid == wish.policy_uid;
+  return before != nullptr && !wish.policies.empty() && before->edition == crds::EditionOf(wish);
 }
 
 // What is reported of a port that nothing is asked of.
@@ -72,9 +71,7 @@ class Judging {
       Decide();
     }
     out_.report.ports = {facts_.port.name};
-    out_.report.policy = wish_.policies.empty() ? std::string() : wish_.policies.front();
-    out_.report.generation = wish_.generation;
-    out_.report.policy_uid = wish_.policy_uid;
+    out_.report.edition = crds::EditionOf(wish_);
     return std::move(out_);
   }
 
@@ -88,26 +85,21 @@ class Judging {
   void TakeUpRecord() {
     PortRecord& record = out_.record;
     record.port = facts_.port.name;
-    const std::string policy = wish_.policies.empty() ? std::string() : wish_.policies.front();
     const std::string subject = SubjectOf(facts_.port, out_.want);
     // A machine that was started again has its driver's own settings: that is no drift.
     if (!facts_.boot.empty() && !record.boot.empty() && record.boot != facts_.boot) record.applied = false;
     record.boot = facts_.boot;
-    const bool of_policy = record.policy == policy && record.generation == wish_.generation &&
-                           record.policy_uid == wish_.policy_uid;
-    if (of_policy && record.subject == subject) return;
+    if (record.edition == crds::EditionOf(wish_) && record.subject == subject) return;
     PortRecord fresh;
     fresh.port = facts_.port.name;
-    fresh.policy = policy;
-    fresh.generation = wish_.generation;
-    fresh.policy_uid = wish_.policy_uid;
+    fresh.edition = crds::EditionOf(wish_);
     fresh.subject = subject;
     fresh.boot = facts_.boot;
     fresh.repairs = std::move(record.repairs);
     fresh.unsettled = std::move(record.unsettled);
     // The folder of an agent that is new here may be empty; what was published is not.
     fresh.applied =
-        record.policy.empty() && Answers(before_, wish_) &&
+        record.edition.policy.empty() && Answers(before_, wish_) &&
         (before_->state == LosslessState::kCompliant || before_->state == LosslessState::kDrifted) &&
         wish_.mode == LosslessMode::kApply;
     record = std::move(fresh);

@@ -189,12 +189,17 @@ Json ToJson(const UnsettledWrite& write) {
 }
 
 Json ToJson(const PortRecord& record) {
-  Json json{{"version", kVersion},       {"port", record.port},
-            {"policy", record.policy},   {"generation", record.generation},
-            {"subject", record.subject}, {"applied", record.applied},
-            {"failed", record.failed},   {"conflict", record.conflict},
-            {"boot", record.boot},       {"crashes", record.crashes}};
-  if (!record.policy_uid.empty()) json["policyUid"] = record.policy_uid;
+  Json json{{"version", kVersion},
+            {"port", record.port},
+            {"policy", record.edition.policy},
+            {"generation", record.edition.generation},
+            {"subject", record.subject},
+            {"applied", record.applied},
+            {"failed", record.failed},
+            {"conflict", record.conflict},
+            {"boot", record.boot},
+            {"crashes", record.crashes}};
+  if (!record.edition.uid.empty()) json["policyUid"] = record.edition.uid;
   Json repairs = Json::array();
   for (const base::WallTime repair : record.repairs) repairs.push_back(base::FormatTime(repair));
   json["repairs"] = std::move(repairs);
@@ -215,9 +220,9 @@ class Reader {
       return base::Fail(Code::kInvalid, fmt::format("version: this agent reads {}", kVersion));
     PortRecord record;
     record.port = Get<std::string>(json, "port");
-    record.policy = Get<std::string>(json, "policy");
-    record.generation = Get<std::int64_t>(json, "generation");
-    if (json.contains("policyUid")) record.policy_uid = Get<std::string>(json, "policyUid");
+    record.edition.policy = Get<std::string>(json, "policy");
+    record.edition.generation = Get<std::int64_t>(json, "generation");
+    if (json.contains("policyUid")) record.edition.uid = Get<std::string>(json, "policyUid");
     record.subject = Get<std::string>(json, "subject");
     record.applied = Get<bool>(json, "applied");
     if (json.contains("pauseOff"))
@@ -326,8 +331,8 @@ class Reader {
 
 std::string AboutOf(const PortRecord& record) {
   // As agents had it that knew no UID, where there is none: they may have begun a write.
-  return fmt::format("{} {} {}{}{}", record.policy, record.generation, record.subject,
-                     record.policy_uid.empty() ? "" : " ", record.policy_uid);
+  return fmt::format("{} {} {}{}{}", record.edition.policy, record.edition.generation, record.subject,
+                     record.edition.uid.empty() ? "" : " ", record.edition.uid);
 }
 
 base::Result<std::string> RecordText(const PortRecord& record) {

@@ -37,9 +37,7 @@ struct UnsettledWrite {
 // What was decided for one port and must outlive the agent.
 struct PortRecord {
   std::string port;                     // "mlx5_0:1"
-  std::string policy;                   // that the rest is about
-  std::int64_t generation = 0;          // of the policy
-  std::string policy_uid;               // whose generation that is; empty = the wish said none
+  crds::PolicyEdition edition;          // that the rest is about
   std::string subject;                  // the NIC and the settings that the rest is about, as a hash
   bool applied = false;                 // it was as wanted once; what differs since is drift
   bool pause_off = false;               // likewise without global pause, which agents once did not read

@@ -371,9 +371,7 @@ LosslessReport QosLoop::Shown(const Port& port) const {
 LosslessReport QosLoop::Vanished(const Port& port) const {
   LosslessReport report;
   report.ports = {port.port.name};
-  report.policy = port.record.policy;
-  report.generation = port.record.generation;
-  report.policy_uid = port.record.policy_uid;
+  report.edition = port.record.edition;
   report.state = LosslessState::kUnknown;
   report.reason = port.waiting;
   return report;

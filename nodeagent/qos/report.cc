@@ -85,7 +85,7 @@ std::vector<LosslessReport> GroupReports(std::vector<LosslessReport> ports) {
   rest.reason = "there are more different ports than an object holds: ask the agent's metrics and its log";
   for (std::size_t i = crds::kMaxLosslessEntries - 1; i < groups.size(); ++i) {
     rest.ports.insert(rest.ports.end(), groups[i].ports.begin(), groups[i].ports.end());
-    rest.policy = groups[i].policy;
+    rest.edition.policy = groups[i].edition.policy;
   }
   std::sort(rest.ports.begin(), rest.ports.end());
   if (rest.ports.size() > kMaxPorts) rest.ports.resize(kMaxPorts);
@@ -158,8 +158,7 @@ std::vector<QosEvent> EventsOf(const LosslessReport* before, const LosslessRepor
     events.push_back({true, kLosslessConflict, port, now.reason});
   if (now.state == LosslessState::kFailed && was != now.state)
     events.push_back({true, kLosslessFailed, port, now.reason});
-  const bool same = before != nullptr && before->policy == now.policy &&
-                    before->generation == now.generation && before->policy_uid == now.policy_uid;
+  const bool same = before != nullptr && before->edition == now.edition;
   if (same && was == LosslessState::kCompliant && !now.drift.empty())
     events.push_back({true, kLosslessDrift, port, DriftText(now)});
   return events;

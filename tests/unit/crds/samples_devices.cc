@@ -45,9 +45,13 @@ std::vector<DeviceWish> FullDeviceWishes() {
 }
 
 std::vector<DeviceReport> FullDeviceReports() {
-  return {{"heddle.dev/fabric", "", 0, DeviceState::kOffered, "", 1, 1},
-          {"heddle.dev/rail0", "dgx", 2, DeviceState::kRefused, "port mlx5_1:1 is not there", 1, 2,
-           "5a7d2f0a-1111-2222-3333-444455556666"}};
+  return {{"heddle.dev/fabric", {}, DeviceState::kOffered, "", 1, 1},
+          {"heddle.dev/rail0",
+           {"dgx", 2, "5a7d2f0a-1111-2222-3333-444455556666"},
+           DeviceState::kRefused,
+           "port mlx5_1:1 is not there",
+           1,
+           2}};
 }
 
 std::vector<DeviceWish> RandomDeviceWishes(Random& random) {
@@ -74,9 +78,11 @@ std::vector<DeviceWish> RandomDeviceWishes(Random& random) {
 std::vector<DeviceReport> RandomDeviceReports(Random& random) {
   std::vector<DeviceReport> reports;
   for (const std::string& resource : RandomResources(random)) {
-    reports.push_back({resource, Coin(random) ? "" : "dgx", Number(random, 0, 9),
-                       DeviceState(random.Below(4)), Coin(random) ? "" : "the kubelet is away",
-                       Number(random, 0, 1024), Number(random, 0, 1024), Coin(random) ? "" : "5a7d2f0a"});
+    const PolicyEdition edition{Coin(random) ? "" : "dgx", Number(random, 0, 9),
+                                Coin(random) ? "" : "5a7d2f0a"};
+    reports.push_back({resource, edition, DeviceState(random.Below(4)),
+                       Coin(random) ? "" : "the kubelet is away", Number(random, 0, 1024),
+                       Number(random, 0, 1024)});
   }
   return reports;
 }

@@ -176,9 +176,7 @@ std::vector<LosslessWish> FullWishes() {
 std::vector<LosslessReport> FullReports() {
   LosslessReport drifted;
   drifted.ports = {"mlx5_0:1"};
-  drifted.policy = "roce";
-  drifted.generation = 3;
-  drifted.policy_uid = "2f0e6a3c-5b0d-4c58-9a43-0b3c8b5f6a11";
+  drifted.edition = {"roce", 3, "2f0e6a3c-5b0d-4c58-9a43-0b3c8b5f6a11"};
   drifted.state = LosslessState::kDrifted;
   drifted.reason = "PFC was changed";
   drifted.have = FullSettings();
@@ -255,9 +253,9 @@ std::vector<LosslessReport> RandomReports(Random& random) {
   return Many(random, 2, [&] {
     LosslessReport report;
     report.ports = RandomPorts(random);
-    report.policy = "roce";
-    report.generation = Number(random, 0, 9);
-    if (Coin(random)) report.policy_uid = "2f0e6a3c";
+    report.edition.policy = "roce";
+    report.edition.generation = Number(random, 0, 9);
+    if (Coin(random)) report.edition.uid = "2f0e6a3c";
     report.state = LosslessState(random.Below(7));
     if (Coin(random)) report.reason = "waits for 3 queue pairs";
     if (Coin(random)) report.have = RandomSettings(random);

@@ -66,9 +66,8 @@ void Offer(DeviceNode& node, const DeviceRollout& rollout, DeviceState state = D
   node.reports.clear();
   for (const DeviceWish& wish : node.wishes) {
     const int devices = int(wish.ports.size());
-    node.reports.push_back({wish.resource, wish.policies.front(), wish.generation, state,
-                            state == DeviceState::kOffered ? "" : "the kubelet is away", devices, devices,
-                            wish.policy_uid});
+    node.reports.push_back({wish.resource, crds::EditionOf(wish), state,
+                            state == DeviceState::kOffered ? "" : "the kubelet is away", devices, devices});
   }
 }
 

@@ -40,9 +40,7 @@ class LosslessMadeAnewTest : public testing::Test {
     for (const crds::LosslessWish& wish : node.wishes) {
       crds::LosslessReport report;
       report.ports = wish.ports;
-      report.policy = wish.policies.front();
-      report.generation = wish.generation;
-      report.policy_uid = wish.policy_uid;
+      report.edition = crds::EditionOf(wish);
       report.state = crds::LosslessState::kCompliant;
       node.reports.push_back(report);
     }

@@ -50,9 +50,7 @@ void Report(LosslessNode& node, const LosslessRollout& rollout, LosslessState st
   for (const LosslessWish& wish : node.wishes) {
     crds::LosslessReport report;
     report.ports = wish.ports;
-    report.policy = wish.policies.front();
-    report.generation = wish.generation;
-    report.policy_uid = wish.policy_uid;
+    report.edition = crds::EditionOf(wish);
     report.state = state;
     if (state != LosslessState::kCompliant) report.reason = "as the test says";
     node.reports.push_back(report);

@@ -99,8 +99,10 @@ inline crds::NodeTopology CabledTopology(const std::string& name) {
       *lossless::Render(*resolved, {.transport = topology::Transport::kRoce}).settings;
   have.watchdog_ms = 100;
   node.spec.lossless = {{.ports = {"mlx5_0:1"}, .policies = {"roce"}, .settings = have}};
-  node.status.lossless = {
-      {.ports = {"mlx5_0:1"}, .policy = "roce", .state = crds::LosslessState::kCompliant, .have = have}};
+  node.status.lossless = {{.ports = {"mlx5_0:1"},
+                           .edition = {.policy = "roce"},
+                           .state = crds::LosslessState::kCompliant,
+                           .have = have}};
   return node;
 }
 

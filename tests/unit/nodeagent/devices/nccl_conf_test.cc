@@ -81,9 +81,7 @@ std::vector<crds::LosslessReport> ReadBack(const std::vector<crds::LosslessWish>
   for (const crds::LosslessWish& wish : wishes) {
     crds::LosslessReport report;
     report.ports = wish.ports;
-    report.policy = wish.policies.front();
-    report.generation = wish.generation;
-    report.policy_uid = wish.policy_uid;
+    report.edition = crds::EditionOf(wish);
     report.state = crds::LosslessState::kCompliant;
     reports.push_back(report);
   }
@@ -282,7 +280,7 @@ TEST(NcclConf, MarksOnlyWhatThePortsWereReadBackAs) {
   const std::string policy = "NCCL_IB_TC is left out: LosslessPolicy fabric marks data with 106, and ";
   EXPECT_EQ(why(), policy + "mlx5_0:1 has not been read yet, as 1 more");
   facts.reports = ReadBack(facts.lossless);
-  facts.reports->front().generation = 7;
+  facts.reports->front().edition.generation = 7;
   EXPECT_EQ(why(), policy + "mlx5_0:1 has not been read since that was told, as 1 more");
   facts.reports = ReadBack({Applied({"mlx5_0:1"}, 106), Applied({"mlx5_1:1"}, 106)});
   crds::LosslessReport& second = facts.reports->back();

@@ -189,7 +189,7 @@ TEST_F(NodeDevicesTest, MarksAsTheLosslessPolicySays) {
   EXPECT_THAT(Conf(), HasSubstr("# NCCL_IB_TC is left out: "));
   crds::LosslessReport report;
   report.ports = wish.ports;
-  report.policy = "roce";
+  report.edition.policy = "roce";
   report.state = crds::LosslessState::kCompliant;
   devices.Read({report});
   EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
@@ -228,7 +228,7 @@ TEST_F(NodeDevicesTest, AfterARebootTheFilesOfBeforeAreNeitherOfferedNorKept) {
   wish.settings.emplace().traffic_class = 106;
   crds::LosslessReport report;
   report.ports = wish.ports;
-  report.policy = "roce";
+  report.edition.policy = "roce";
   report.state = crds::LosslessState::kCompliant;
   NodeDevices& before = Start();
   before.Wish({}, {wish});
@@ -285,8 +285,8 @@ TEST_F(NodeDevicesTest, OffersWhatTheSpecWantsAndReportsIt) {
   ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
   {
     const std::lock_guard lock(mutex_);
-    EXPECT_EQ(news_.reports[0].policy, "all");
-    EXPECT_EQ(news_.reports[0].generation, 4);
+    EXPECT_EQ(news_.reports[0].edition.policy, "all");
+    EXPECT_EQ(news_.reports[0].edition.generation, 4);
     EXPECT_EQ(news_.reports[0].reason, "");
   }
   devices.Wish({}, {});
@@ -499,8 +499,8 @@ TEST_F(NodeDevicesTest, WhatWasSaidBeforeARebootOrOfAnotherGenerationOfThePolicy
   NodeDevices& devices = Start();
   crds::DeviceWish wish = Nics();
   wish.plugin = crds::DevicePlugin::kRdmaShared;
-  crds::DeviceReport report{kResource, "all", 4, crds::DeviceState::kElsewhere, "its plugin is RdmaShared",
-                            2,         2};
+  crds::DeviceReport report{
+      kResource, {"all", 4, {}}, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 2, 2};
   devices.Restore({report}, "boot-1");
   devices.Wish({wish}, {});
   devices.Look(seen_);
@@ -511,7 +511,7 @@ TEST_F(NodeDevicesTest, WhatWasSaidBeforeARebootOrOfAnotherGenerationOfThePolicy
               "its plugin is RdmaShared, and the kubelet has not answered this agent yet; it is asked again "
               "within 30 s (condition GrantsKnown)");
   }
-  report.generation = 3;
+  report.edition.generation = 3;
   devices.Restore({report}, "boot-2");
   devices.Wish({wish}, {});
   const std::lock_guard lock(mutex_);

@@ -266,12 +266,13 @@ TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
   wish.policy_uid = "5a7d2f0a";
   const Offer offer = OfferOf(wish, Facts(Machine()));
   ASSERT_EQ(offer.state, DeviceState::kElsewhere);
+  const crds::PolicyEdition edition{"all", 3, "5a7d2f0a"};
   const crds::DeviceReport unknown = ReportOfOther(offer, std::nullopt);
   EXPECT_EQ(unknown,
-            (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kPending,
+            (crds::DeviceReport{"rdma/hca", edition, DeviceState::kPending,
                                 "its plugin is RdmaShared, and the kubelet does not say what it can give "
                                 "(GetAllocatableResources)",
-                                0, 0, "5a7d2f0a"}));
+                                0, 0}));
   using Sets = std::vector<DeviceSet>;
   const crds::DeviceReport none = ReportOfOther(
       offer, Sets{{"rdma/other", false, {"0"}}, {"rdma/hca", true, {"a claim's"}}, {"rdma/hca", false, {}}});
@@ -279,8 +280,8 @@ TEST(Offers, AnotherPluginsResourceIsPendingUntilTheKubeletListsIt) {
   EXPECT_EQ(none.reason, "its plugin is RdmaShared, and the kubelet lists no device of it");
   EXPECT_EQ(none.total, 0);
   const crds::DeviceReport there = ReportOfOther(offer, Sets{{"rdma/hca", false, {"0", "1", "2"}}});
-  EXPECT_EQ(there, (crds::DeviceReport{"rdma/hca", "all", 3, DeviceState::kElsewhere,
-                                       "its plugin is RdmaShared", 3, 3, "5a7d2f0a"}));
+  EXPECT_EQ(there, (crds::DeviceReport{"rdma/hca", edition, DeviceState::kElsewhere,
+                                       "its plugin is RdmaShared", 3, 3}));
   std::vector<std::string> many;
   for (int i = 0; i < 2000; ++i) many.push_back(std::to_string(i));
   EXPECT_EQ(ReportOfOther(offer, Sets{{"rdma/hca", false, many}}).healthy, 1024) << "as the schema bounds it";

@@ -112,7 +112,7 @@ TEST_F(QosAgent, SetsThePortsOneAfterTheOtherAndSaysSo) {
   const crds::NodeTopologyStatus status = Status();
   ASSERT_EQ(status.lossless.size(), 1u);
   EXPECT_EQ(status.lossless[0].ports, kPorts);
-  EXPECT_EQ(status.lossless[0].policy, "roce");
+  EXPECT_EQ(status.lossless[0].edition.policy, "roce");
   EXPECT_EQ(Reason("Rail0Healthy"), "Healthy");
   EXPECT_THAT(metrics_.Text(), HasSubstr("heddle_lossless_ports{state=\"Compliant\"} 4\n"));
   EXPECT_THAT(metrics_.Text(), HasSubstr("heddle_lossless_actions_total{action=\"apply\"} 4\n"));

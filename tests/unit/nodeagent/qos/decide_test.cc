@@ -45,12 +45,12 @@ TEST_F(QosJudge, WhatTheLastAgentPublishedIsRememberedWhereTheFolderIsNew) {
   facts_.reading.have.mtu = 1500;
   EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "never as wanted before";
   before_.emplace();
-  before_->policy = "roce";
-  before_->generation = 1;
+  before_->edition.policy = "roce";
+  before_->edition.generation = 1;
   before_->state = LosslessState::kCompliant;
   EXPECT_THAT(Judged().to_set, IsEmpty()) << "onDrift: Report";
   EXPECT_EQ(Judged().report.state, LosslessState::kDrifted);
-  before_->generation = 0;
+  before_->edition.generation = 0;
   EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "another generation";
 }
 
@@ -62,8 +62,8 @@ TEST_F(QosJudge, AnMtuAboveTheWantedOneIsDriftLikeOneBelow) {
     before_.reset();
     EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << mtu;
     before_.emplace();
-    before_->policy = "roce";
-    before_->generation = 1;
+    before_->edition.policy = "roce";
+    before_->edition.generation = 1;
     before_->state = LosslessState::kCompliant;
     const Judgement judged = Judged();
     EXPECT_EQ(judged.report.state, LosslessState::kDrifted) << mtu;
@@ -110,7 +110,7 @@ TEST_F(QosJudge, ADecisionAboutAPolicyIsNoneAboutOneMadeAnewUnderItsName) {
 
 TEST_F(QosJudge, SaysWhosePolicyItSpeaksOf) {
   wish_.policy_uid = "7c0e6a3c";
-  EXPECT_EQ(Judged().report.policy_uid, "7c0e6a3c");
+  EXPECT_EQ(Judged().report.edition.uid, "7c0e6a3c");
 }
 
 TEST_F(QosJudge, ConflictingPoliciesSetNothing) {

@@ -28,9 +28,7 @@ class QosJournal : public testing::Test {
   static PortRecord Full(const std::string& port = "mlx5_0:1") {
     PortRecord record;
     record.port = port;
-    record.policy = "roce";
-    record.generation = 7;
-    record.policy_uid = "2f0e6a3c";
+    record.edition = {"roce", 7, "2f0e6a3c"};
     record.subject = "0123456789abcdef";
     record.applied = record.pause_off = true;
     record.conflict = "lldpad \"again\"";
@@ -124,7 +122,7 @@ TEST_F(QosJournal, ReadsAWriteOfAnAgentThatKeptLessOfIt) {
   text.erase(text.find(undone), undone.size());
   const auto record = ParseRecord(text);
   ASSERT_TRUE(record) << record.error().message;
-  EXPECT_EQ(record->policy_uid, "");
+  EXPECT_EQ(record->edition.uid, "");
   EXPECT_FALSE(record->unsettled->roce1);
   EXPECT_EQ(record->unsettled->noise_seconds, 0);
   EXPECT_EQ(record->unsettled->undone, 0);

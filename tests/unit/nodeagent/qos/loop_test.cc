@@ -695,7 +695,7 @@ TEST(QosLoop, ANicThatVanishesInTheMiddleWithItsWishIsSaidAndGoneOnWithWhenBothA
   bed.loop->Want({});
   bed.RunFor(minutes(5));
   EXPECT_EQ(bed.State(), LosslessState::kUnknown);
-  EXPECT_EQ(bed.Report().policy, "roce");
+  EXPECT_EQ(bed.Report().edition.policy, "roce");
   EXPECT_THAT(bed.Report().reason, HasSubstr("vanished in the middle"));
   EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
   // The NIC first, the wish once that was published.

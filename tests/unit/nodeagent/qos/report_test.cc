@@ -20,8 +20,8 @@ using testing::StartsWith;
 LosslessReport Of(const std::string& port, LosslessState state, std::string reason = "") {
   LosslessReport report;
   report.ports = {port};
-  report.policy = "roce";
-  report.generation = 1;
+  report.edition.policy = "roce";
+  report.edition.generation = 1;
   report.state = state;
   report.reason = std::move(reason);
   return report;
