@@ -1,8 +1,11 @@
 #include "extender/observing.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <tuple>
 
+#include "base/clock.h"
 #include "base/counted.h"
 #include "crds/observation.h"
 #include "extender/gang_status.h"
@@ -131,7 +134,34 @@ Action RefuseForNow(const GangInput& input, const std::string& why) {
   return refused;
 }
 
+// Ready Nodes with GPUs of which no agent has published anything. One that is excluded is nobody's to wait for.
+int StillToReport(const SnapshotInputs& inputs) {
+  std::set<std::string_view> known(inputs.fabrics->excluded.begin(), inputs.fabrics->excluded.end());
+  for (const auto& topology : inputs.topologies) {
+    if (!topology->content.empty()) known.insert(topology->name);
+  }
+  return int(std::count_if(inputs.nodes.begin(), inputs.nodes.end(), [&known](const auto& node) {
+    return node->gpus > 0 && node->ready && !known.contains(node->name);
+  }));
+}
+
+// Since when it waits is in the Gang, so that a crash starts no new wait; and the sentence stays the same, so that it
+// is written once, however many nodes report meanwhile.
+std::optional<std::string> WaitsForReports(const GangInput& input, int still_to_report) {
+  if (still_to_report == 0 || AnyGated(input.members)) return std::nullopt;
+  const auto& observed = input.gang->status.observed;
+  base::WallTime until = std::chrono::floor<std::chrono::seconds>(input.now);
+  if (observed) until = observed->at;
+  until += kReportsAwaited;
+  if (input.now >= until) return std::nullopt;
+  return "some nodes with GPUs have not reported yet, and Heddle might have used them: it is priced once all "
+         "have, or without them from " +
+         base::FormatTime(until) + " on";
+}
+
 Action Price(const GangInput& input, const SnapshotInputs& inputs) {
+  const int still_to_report = StillToReport(inputs);
+  if (const auto why = WaitsForReports(input, still_to_report)) return RefuseForNow(input, *why);
   auto compared = Compare(inputs, input.members);
   if (const auto* why = std::get_if<std::string>(&compared)) return RefuseForNow(input, *why);
   const auto& comparison = std::get<Comparison>(compared);
@@ -150,6 +180,10 @@ Action Price(const GangInput& input, const SnapshotInputs& inputs) {
   status.observed = std::move(observed);
   const std::string sentence = crds::ObservedSentence(status);
   status.explanation = {sentence};
+  if (still_to_report > 0) {
+    status.explanation.push_back("priced without " + base::Counted(still_to_report, "node") +
+                                 " with GPUs that had not reported");
+  }
   const std::string pods = base::Counted(input.members.spec.pods, "pod");
   Say(input, status, crds::kCollected, true, "AllPodsSeen", pods + " seen");
   Say(input, status, crds::kRunning, true, "AllBound", "another scheduler put every pod on a node");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <variant>
 
@@ -9,8 +10,9 @@
 namespace heddle::extender {
 
 // Mode observe: no pod is touched. What another scheduler did with a gang is priced once, when all of its pods
-// are bound, beside what Heddle would have done with the GPUs that were free then. The Gang holds it; it has no
-// owner, so that it outlives a Job that is cleaned up, and the oldest are deleted: see kKeptObservations.
+// are bound and the nodes have reported (kReportsAwaited), beside what Heddle would have done with the GPUs that were
+// free then. The Gang holds it; it has no owner, so that it outlives a Job that is cleaned up, and the oldest are
+// deleted: see kKeptObservations.
 
 struct Comparison {
   placement::Quality actual;
@@ -20,6 +22,11 @@ struct Comparison {
 // The sentence says why there is nothing to price. Requires: every rank has a bound pod, and a parallelism that
 // multiplies.
 std::variant<Comparison, std::string> Compare(const SnapshotInputs& inputs, const GangMembers& members);
+
+// For so long after a gang was first looked at its price waits while Ready nodes with GPUs have not reported: agents
+// that are installed together with the extender are slower than it, and against half a fabric Heddle looks worse than
+// it is.
+inline constexpr std::chrono::minutes kReportsAwaited{5};
 
 // As Decide, for gangs that are only looked at; plans nothing and releases nobody.
 Action DecideObserved(const GangInput& input, const SnapshotInputs& inputs);

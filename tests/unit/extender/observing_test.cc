@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+#include "crds/fabric.h"
 #include "crds/observation.h"
 #include "extender/census.h"
 #include "extender/resources.h"
@@ -53,6 +55,22 @@ std::vector<std::string> PodWrites(const Cluster& cluster) {
     if (request.plural == "pods") writes.push_back(request.Line());
   }
   return writes;
+}
+
+int GangWrites(const Cluster& cluster) {
+  int writes = 0;
+  for (const auto& request : cluster.server.writes()) writes += request.plural == "gangs" ? 1 : 0;
+  return writes;
+}
+
+// The agent of the node has not reported yet; what it is going to report.
+Json Silence(Cluster& cluster, const std::string& node) {
+  auto report = cluster.server.Find(kNodeTopologies, {"", node});
+  EXPECT_TRUE(report) << node;
+  if (!report) return {};
+  report->at("metadata").erase("uid");
+  cluster.server.Remove(kNodeTopologies, {"", node});
+  return *report;
 }
 
 class Observing : public testing::Test {
@@ -148,18 +166,84 @@ TEST_F(Observing, PricesAGangOnceItCan) {
 }
 
 TEST_F(Observing, PricesAGangThatRanBeforeTheAgentOfItsNodeReported) {
-  auto late = cluster.server.Find(kNodeTopologies, {"", "node-08"});
-  ASSERT_TRUE(late);
-  (*late)["metadata"].erase("uid");
-  cluster.server.Remove(kNodeTopologies, {"", "node-08"});
+  const Json late = Silence(cluster, "node-08");
   Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "node-08"});
   RunningExtender extender(cluster, cluster.server, Mode::kObserve);
   ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
       << cluster.Summary("train");
   extender.Pass(std::chrono::seconds(5));
-  cluster.server.Put(kNodeTopologies, *late);
+  cluster.server.Put(kNodeTopologies, late);
   ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
   EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
+}
+
+TEST_F(Observing, WaitsWithAPriceForNodesThatAreStillToReport) {
+  std::vector<Json> late;
+  for (const char* node : {"node-01", "node-02", "node-09", "node-10"})
+    late.push_back(Silence(cluster, node));
+  for (const char* node : {"node-03", "node-04", "node-05", "node-06", "node-07", "node-11", "node-12",
+                           "node-13", "node-14", "node-15"}) {
+    cluster.PutLonePod(std::string("other-on-") + node, node, 8);
+  }
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "node-08"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
+      << cluster.Summary("train") << ": of what has reported its own nodes alone are free";
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("some nodes with GPUs have not reported yet"));
+  EXPECT_EQ(Counted(cluster, "train", GangState::kWaiting), 0);
+  extender.Pass(std::chrono::seconds(5));
+  cluster.server.ClearRequests();
+  cluster.server.Put(kNodeTopologies, late[2]);
+  cluster.server.Put(kNodeTopologies, late[3]);
+  extender.Pass(std::chrono::seconds(65));
+  EXPECT_EQ(GangWrites(cluster), 0) << "the answer was the same";
+  EXPECT_FALSE(Observed(cluster, "train"));
+  cluster.server.Put(kNodeTopologies, late[0]);
+  cluster.server.Put(kNodeTopologies, late[1]);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  const auto gang = cluster.GangOf("train");
+  const auto dp = std::size_t(placement::Axis::kDp);
+  EXPECT_GT(gang->status.predicted->leaf_crossings[dp], 0);
+  ASSERT_TRUE(gang->status.observed->heddle) << gang->status.observed->refusal;
+  EXPECT_EQ(gang->status.observed->heddle->leaf_crossings[dp], 0) << "three nodes of each unit were free";
+  EXPECT_EQ(gang->status.explanation.size(), 1u);
+  EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
+}
+
+TEST_F(Observing, WaitsForNoNodeLongerThanItSaysAlsoWhereItIsStartedAgain) {
+  Silence(cluster, "node-15");
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "node-08"});
+  {
+    RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+    ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
+        << cluster.Summary("train");
+    const auto gang = cluster.GangOf("train");
+    EXPECT_THAT(gang->status.message,
+                HasSubstr(base::FormatTime(gang->status.observed->at + std::chrono::minutes(5))));
+    extender.Pass(std::chrono::seconds(200));
+    EXPECT_FALSE(Observed(cluster, "train"));
+  }
+  RunningExtender again(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(again.Until([&] { return Observed(cluster, "train"); }, std::chrono::seconds(150)))
+      << cluster.Summary("train");
+  EXPECT_THAT(cluster.GangOf("train")->status.explanation,
+              testing::Contains("priced without 1 node with GPUs that had not reported"));
+}
+
+TEST_F(Observing, WaitsForNoNodeThatIsExcludedOrNotReady) {
+  Silence(cluster, "node-14");
+  Silence(cluster, "node-15");
+  cluster.server.Edit(kube::kNodes, {"", "node-14"},
+                      [](Json& node) { node["status"]["conditions"][0]["status"] = "False"; });
+  crds::Fabric fabric;
+  fabric.name = "infiniband";
+  fabric.spec.excluded_nodes = {"node-15"};
+  cluster.server.Put(kFabrics, crds::ToJson(fabric));
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "node-08"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  EXPECT_EQ(cluster.GangOf("train")->status.explanation.size(), 1u);
 }
 
 TEST_F(Observing, ForgetsARefusalThatWasPutRightBeforeItCanPrice) {
