@@ -171,7 +171,10 @@ TEST_F(Observing, PricesAGangThatRanBeforeTheAgentOfItsNodeReported) {
   RunningExtender extender(cluster, cluster.server, Mode::kObserve);
   ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 2/2: NotPriced"; }))
       << cluster.Summary("train");
-  extender.Pass(std::chrono::seconds(5));
+  extender.Pass(std::chrono::minutes(5));
+  ASSERT_TRUE(extender.Until([&] {
+    return cluster.GangOf("train")->status.message.ends_with("node-08: does heddle-nodeagent run there?");
+  })) << cluster.GangOf("train")->status.message;
   cluster.server.Put(kNodeTopologies, late);
   ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
   EXPECT_EQ(cluster.Summary("train"), "Running 2/2");
@@ -225,8 +228,8 @@ TEST_F(Observing, WaitsForNoNodeLongerThanItSaysAlsoWhereItIsStartedAgain) {
     EXPECT_FALSE(Observed(cluster, "train"));
   }
   RunningExtender again(cluster, cluster.server, Mode::kObserve);
-  ASSERT_TRUE(again.Until([&] { return Observed(cluster, "train"); }, std::chrono::seconds(150)))
-      << cluster.Summary("train");
+  again.Pass(std::chrono::seconds(90));
+  ASSERT_TRUE(again.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
   EXPECT_THAT(cluster.GangOf("train")->status.explanation,
               testing::Contains("priced without 1 node with GPUs that had not reported"));
 }
