@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "cli/cluster_files.h"
 #include "cli/landing.h"
 #include "cli/output.h"
@@ -61,7 +62,8 @@ Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, co
              const OutputOptions& look);
 
 // The same with what the cluster says of its nodes and of its objects; of nodes options.topology, where it is given.
-Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
+// `clock` is the API server's.
+Output RunCheck(kube::Client& client, base::Clock& clock, const CheckOptions& options, const ReadFile& read,
                 const OutputOptions& look, const std::stop_token& stop);
 // The same of files alone: where not AsksCluster.
 Output CheckFiles(const CheckOptions& options, const ReadFile& read, const OutputOptions& look);

@@ -4,6 +4,8 @@
 #include <array>
 #include <initializer_list>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "base/check.h"
 #include "base/lower_case.h"
@@ -11,6 +13,7 @@
 #include "cli/check_ground.h"
 #include "cli/explain_target.h"
 #include "cli/kept_spares.h"
+#include "cli/late_agents.h"
 #include "cli/live_cluster.h"
 #include "cli/node_selection.h"
 #include "crds/gang.h"
@@ -107,11 +110,12 @@ void ReadResources(kube::Client& client, CheckGround& in, const std::stop_token&
 }
 
 // The cluster as the planner would find it. Nodes and pods that may not be read are said in a note.
-base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& notes,
+base::Result<LandingGround> AskLandingGround(kube::Client& client, base::Clock& clock, std::string& notes,
                                              const std::stop_token& stop) {
   ASSIGN_OR_RETURN(FabricReading reading, ReadCluster(client, stop));
   LandingGround ground;
   ground.spares = ReadKeptSpares(client, reading.fabrics, reading.notes, stop);
+  const std::set<std::string> late = ReadLateAgents(client, clock, reading.notes, stop);
   ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
   ASSIGN_OR_RETURN(const auto gangs, ListOrWhyNot(client, HeddleResource(keys::kGang, true), {}, stop));
   AddGangs(gangs, files);
@@ -133,13 +137,13 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
     notes +=
         WithoutControls("Note: Nodes could not be read, so each counts as Ready: " + nodes.error().message) +
         "\n";
-    return ground;
   }
   for (Ground& one : ground.grounds.fabrics) {
     for (std::size_t n = 0; n < one.nodes.size(); ++n) {
       const topology::Node& found = one.fabric->nodes[n].node;
       const auto node = ground.nodes.find(found.name);
-      if (node != ground.nodes.end()) one.nodes[n].unusable = WhyUnusable(node->second, &found);
+      one.nodes[n].unusable = WhyUnusable(node == ground.nodes.end() ? nullptr : &node->second, &found,
+                                          late.contains(found.name));
     }
   }
   return ground;
@@ -157,13 +161,13 @@ base::Result<Json> GetPodGroup(kube::Client& client, const crds::PodGroupRef& re
   return client.Get(resource, {ref.ns, ref.name}, stop);
 }
 
-base::Result<CheckGround> AskGround(kube::Client& client, const CheckOptions& options,
+base::Result<CheckGround> AskGround(kube::Client& client, base::Clock& clock, const CheckOptions& options,
                                     const std::stop_token& stop) {
   CheckGround ground;
   ground.known = GroundOf(options);
   AskNodes(client, options, ground, stop);
   if (options.where) {
-    ASSIGN_OR_RETURN(ground.landing, AskLandingGround(client, ground.notes, stop), "--where");
+    ASSIGN_OR_RETURN(ground.landing, AskLandingGround(client, clock, ground.notes, stop), "--where");
   }
   return ground;
 }
@@ -210,10 +214,10 @@ bool AsksCluster(const CheckOptions& options) {
                                [](const std::string& target) { return LiveWorkloadOf(target).has_value(); }));
 }
 
-Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
+Output RunCheck(kube::Client& client, base::Clock& clock, const CheckOptions& options, const ReadFile& read,
                 const OutputOptions& look, const std::stop_token& stop) {
   const bool of_files = !options.topology.empty();
-  auto ground = of_files ? CheckGroundOfFiles(options, read) : AskGround(client, options, stop);
+  auto ground = of_files ? CheckGroundOfFiles(options, read) : AskGround(client, clock, options, stop);
   if (!ground) return of_files ? FailureOfInput(ground.error()) : Failure(ground.error());
   ReadResources(client, *ground, stop);
   const ReadWorkload live = [&](const LiveWorkload& workload) -> base::Result<Json> {

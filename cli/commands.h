@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "cli/cluster_files.h"
 #include "cli/explain.h"
@@ -23,8 +24,9 @@ struct ExplainOptions {
 };
 // Whether KIND/NAME and the flags make sense: what can be said of them before a cluster is asked.
 [[nodiscard]] base::Status CheckWords(const ExplainOptions& options);
-Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
-                  const std::stop_token& stop);
+// `clock` is the API server's.
+Output RunExplain(kube::Client& client, base::Clock& clock, const ExplainOptions& options,
+                  const OutputOptions& look, const std::stop_token& stop);
 // Of a Gang that options.topology hold, by its own name or that of what made it; ns "" = of any namespace. Where they
 // hold no pods of it, its places are those of its plan.
 Output ShowExplain(const ExplainOptions& options, const ReadFile& read, const OutputOptions& look);

@@ -366,8 +366,12 @@ void TakeNodes(const ExplainReading& reading, Stuck& stuck) {
     const std::string name = kube::Name(node);
     stuck.nodes[name] = node;
     const auto its = found.find(name);
-    const std::string why = WhyUnusable(node, its == found.end() ? nullptr : its->second);
+    const std::string why =
+        WhyUnusable(&node, its == found.end() ? nullptr : its->second, reading.late_agents.contains(name));
     if (!why.empty()) stuck.unusable[name] = why;
+  }
+  for (const std::string& name : reading.late_agents) {
+    if (!stuck.nodes.contains(name)) stuck.unusable[name] = WhyUnusable(nullptr, nullptr, true);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct ExplainReading {
   std::vector<Json> gangs;        // of all namespaces we may see
   std::vector<Json> nodes;        // where a gang lacks room; else empty
   FabricReading fabrics;
+  // By node, as LateAgents; where a gang lacks room.
+  std::set<std::string> late_agents;
   int spares = 0;  // that the extender's new gangs leave free; where a gang lacks room
   std::vector<std::string> notes;
 };

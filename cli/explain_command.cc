@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/explain_target.h"
 #include "cli/kept_spares.h"
+#include "cli/late_agents.h"
 #include "cli/live_cluster.h"
 #include "crds/gpu_indexes.h"
 #include "crds/parallelism.h"
@@ -141,8 +142,8 @@ base::Status ReadPods(kube::Client& client, const std::optional<crds::Gang>& gan
   return {};
 }
 
-base::Result<ExplainReading> ReadFor(kube::Client& client, const ExplainTarget& target, const std::string& ns,
-                                     const std::stop_token& stop) {
+base::Result<ExplainReading> ReadFor(kube::Client& client, base::Clock& clock, const ExplainTarget& target,
+                                     const std::string& ns, const std::stop_token& stop) {
   ExplainReading reading;
   reading.kind = target.kind->kind;
   reading.key = {ns, target.name};
@@ -152,8 +153,10 @@ base::Result<ExplainReading> ReadFor(kube::Client& client, const ExplainTarget& 
   TRY(ReadPods(client, GangOf(reading, said_later), stop, reading));
   ASSIGN_OR_RETURN(reading.fabrics, ReadCluster(client, stop));
   const auto gang = GangOf(reading, said_later);
-  if (gang && LacksRoom(*gang))
+  if (gang && LacksRoom(*gang)) {
     reading.spares = ReadKeptSpares(client, reading.fabrics.fabrics, reading.notes, stop);
+    reading.late_agents = ReadLateAgents(client, clock, reading.notes, stop);
+  }
   return reading;
 }
 
@@ -288,11 +291,11 @@ base::Status CheckWords(const ExplainOptions& options) {
   return {};
 }
 
-Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
-                  const std::stop_token& stop) {
+Output RunExplain(kube::Client& client, base::Clock& clock, const ExplainOptions& options,
+                  const OutputOptions& look, const std::stop_token& stop) {
   const auto target = ParseExplainTarget(options.target);
   if (!target) return Failure(target.error());
-  const auto reading = ReadFor(client, *target, options.ns, stop);
+  const auto reading = ReadFor(client, clock, *target, options.ns, stop);
   if (!reading) return Failure(reading.error());
   const auto explanation = Explain(*reading, options.flags);
   if (!explanation) return Failure(explanation.error());

@@ -86,13 +86,14 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
     return cli::RunStatus(client, server_clock, flags.status, look, {});
   if (flags.command == cli::Command::kDoctor) return cli::RunDoctor(client, server_clock, look, {});
   if (flags.command == cli::Command::kCables) return cli::RunCables(client, flags.cables, look, {});
-  if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});
+  if (flags.command == cli::Command::kExplain)
+    return cli::RunExplain(client, server_clock, flags.explain, look, {});
   if (flags.command == cli::Command::kObserve) {
     return cli::RunObserved(client, flags.observed, clock.WallNow(), look, {});
   }
   if (flags.command == cli::Command::kTopology) return cli::RunTopology(client, flags.node, look, {});
   if (flags.command == cli::Command::kCheck)
-    return cli::RunCheck(client, flags.check, cli::ReadPath, look, {});
+    return cli::RunCheck(client, server_clock, flags.check, cli::ReadPath, look, {});
   if (flags.command == cli::Command::kBench)
     return cli::RunBench(client, flags.bench, cli::ReadPath, look, {});
   if (flags.command == cli::Command::kRecord) return Record(client, flags, look);

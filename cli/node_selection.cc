@@ -9,11 +9,13 @@ namespace heddle::cli {
 
 using topology::NodeId;
 
-std::string WhyUnusable(const Json& node, const topology::Node* found) {
-  crds::NodeUse use = crds::NodeUseOf(node);
-  if (found != nullptr) {
+std::string WhyUnusable(const Json* node, const topology::Node* found, bool late) {
+  crds::NodeUse use;
+  if (node != nullptr) use = crds::NodeUseOf(*node);
+  use.silent = late;
+  if (node != nullptr && found != nullptr) {
     if (!topology::Check(*found).empty()) use.published = "TopologyContradictory";
-    if (const auto offered = crds::OfferedGpusOf(node)) use.gpus = crds::CompareGpus(offered->count, *found);
+    if (const auto offered = crds::OfferedGpusOf(*node)) use.gpus = crds::CompareGpus(offered->count, *found);
   }
   return crds::WhyOutOfUse(use);
 }

@@ -8,9 +8,10 @@
 
 namespace heddle::cli {
 
-// Why the planner leaves a node out: "NotReady", "Cordoned", "GpuCountMismatch"; empty = it does not. `found`: what its
-// agent has published; null = nothing is known of that. Whether the agent still reports is not asked.
-std::string WhyUnusable(const Json& node, const topology::Node* found);
+// Why the planner leaves a node out: "NotReady", "Cordoned", "TopologyStale", "GpuCountMismatch"; empty = it does not.
+// `node` null = there is no Node, or it could not be read: then `late` alone is looked at. `found`: what its agent has
+// published; null = nothing is known of that. `late`: it has stopped to report, as LateAgents.
+std::string WhyUnusable(const Json* node, const topology::Node* found, bool late);
 
 // The fabric's nodes whose Node object has all these labels, ascending. One without an object has none.
 std::vector<topology::NodeId> NodesWithLabels(const Ground& ground, const std::map<std::string, Json>& nodes,

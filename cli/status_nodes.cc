@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include "cli/late_agents.h"
 #include "cli/status_parts.h"
 #include "crds/condition.h"
 #include "crds/keys.h"
@@ -264,26 +265,18 @@ std::vector<Trouble> TopologyTroubles(const Objects& topologies) {
 }
 
 std::vector<Trouble> SilentAgents(const Objects& topologies, const Objects& leases, base::WallTime now) {
-  constexpr std::chrono::seconds kSlack{10};  // of clocks, and of a server's cache
-  std::map<std::string, const Json*> by_name;
-  for (const Json& lease : leases) by_name[kube::Name(lease)] = &lease;
+  const std::map<std::string, AgentRenewal> renewals = AgentRenewals(leases, now);
   std::vector<Trouble> troubles;
   for (const Json& object : topologies) {
     if (kube::StringAt(object, {"status", "observedAt"}).empty()) continue;  // said already
     const std::string name = kube::Name(object);
-    const auto lease = by_name.find(crds::keys::NodeLease(name));
-    std::optional<base::WallTime> renewed;
-    if (lease != by_name.end()) {
-      renewed = base::ParseTime(kube::StringAt(*lease->second, {"spec", "renewTime"}));
-      const auto duration = kube::IntAt(*lease->second, {"spec", "leaseDurationSeconds"}).value_or(0);
-      const std::chrono::seconds holds(std::clamp<std::int64_t>(duration, 0, 86'400));
-      if (renewed && now <= *renewed + holds + kSlack) continue;
-    }
+    const auto renewal = renewals.find(name);
+    if (renewal != renewals.end() && !renewal->second.late) continue;
     Trouble trouble{.gravity = Gravity::kWarning, .order = kOfAgents, .kind = "Node"};
     trouble.reason = "AgentSilent";
     trouble.what = "agent silent";
     trouble.names = {name};
-    trouble.since = renewed;
+    if (renewal != renewals.end()) trouble.since = renewal->second.at;
     trouble.remedy = LookAtAgent();
     troubles.push_back(std::move(trouble));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "cli/late_agents.h"
 #include "cli/status_parts.h"
 #include "crds/condition.h"
 #include "crds/gpu_indexes.h"
@@ -34,16 +35,6 @@ std::map<std::string, std::string> ExcludingFabrics(const base::Result<Objects>&
     }
   }
   return excluding;
-}
-
-// An agent that never had a Lease is not late, it is not there: the extender goes on with what was published.
-std::set<std::string> LateAgents(const StatusReading& reading) {
-  std::set<std::string> late;
-  if (!reading.topologies || !reading.leases) return late;
-  for (const Trouble& silent : SilentAgents(*reading.topologies, *reading.leases, reading.now)) {
-    if (silent.since) late.insert(silent.names.front());
-  }
-  return late;
 }
 
 // What its agent says of the whole report, in the planner's word.
@@ -80,7 +71,8 @@ std::map<std::string, Unusable> FindUnusable(const StatusReading& reading) {
   if (!reading.topologies) return unusable;
   const auto nodes = IndexByName(reading.nodes), topologies = IndexByName(reading.topologies);
   const auto excluding = ExcludingFabrics(reading.fabrics);
-  const std::set<std::string> late = LateAgents(reading);
+  const std::set<std::string> late =
+      reading.leases ? LateAgents(*reading.leases, reading.now) : std::set<std::string>{};
   const auto judge = [&](const std::string& name, const Json& topology) -> Unusable {
     const auto node = nodes.find(name);
     const auto fabric = excluding.find(name);

@@ -29,7 +29,7 @@ class CheckInACluster : public Stage {
   Output Look(const std::vector<std::string>& targets, CheckOptions options = {}) {
     options.targets = targets;
     options.ns = "train";
-    return RunCheck(client, options, FromDisk, {}, {});
+    return RunCheck(client, clock, options, FromDisk, {}, {});
   }
 };
 

@@ -103,7 +103,7 @@ TEST_F(ExplainTest, PrintsATableForPeople) {
   AddPods(true, true);
   ExpectGolden("explain.txt", WithoutTimes(ExplainJob("job/llama").out));
   ExpectFits([this](const Style& style) {
-    return RunExplain(client, {.target = "job/llama", .ns = "train"}, {.style = style}, {}).out;
+    return RunExplain(client, clock, {.target = "job/llama", .ns = "train"}, {.style = style}, {}).out;
   });
 }
 
@@ -435,7 +435,7 @@ TEST_F(ExplainGangTest, SaysWhyAGangWaitsBehindWhomAndWhatWouldHelp) {
   const Output output = ExplainJob("gang/stuck-1");
   EXPECT_EQ(output.exit_code, Output::kRefused);
   ExpectFits([this](const Style& style) {
-    return RunExplain(client, {.target = "gang/stuck-1", .ns = "train"}, {.style = style}, {}).out;
+    return RunExplain(client, clock, {.target = "gang/stuck-1", .ns = "train"}, {.style = style}, {}).out;
   });
   ExpectGolden("explain_waiting.txt",
                std::regex_replace(WithoutTimes(output.out), std::regex("[0-9]{4}-[0-9T:-]+Z"), "<time>"));
@@ -484,6 +484,26 @@ TEST_F(ExplainGangTest, SaysThatThereIsRoomNowWhenThereIs) {
   const Json remedies = Remedies("gang/stuck-1");
   ASSERT_EQ(remedies.size(), 1U);
   EXPECT_EQ(remedies[0]["kind"], "RoomNow");
+}
+
+TEST_F(ExplainGangTest, LeavesOutANodeWhoseAgentFellSilentAsTheExtenderDoes) {
+  PutRunning("important", "Job", 4, 4, 100);
+  PutRefused("stuck", 4, "dp=leaf");
+  Beat("node-02", std::chrono::seconds(30));
+  Beat("node-03", std::chrono::minutes(9));
+  for (const bool nodes : {false, true}) {
+    if (nodes) PutNodes();
+    const Json remedies = Remedies("gang/stuck-1");
+    ASSERT_FALSE(remedies.empty());
+    EXPECT_EQ(remedies[0]["kind"], "NodeBack") << remedies.dump(2);
+    EXPECT_EQ(remedies[0]["names"], Json::array({"node-03 (TopologyStale)"}));
+  }
+  server.FailNext({.path_contains = "leases", .status = 403});
+  const Json unread = Json::parse(ExplainJob("gang/stuck-1", Format::kJson).out, nullptr, false);
+  EXPECT_EQ(unread["wouldHelp"][0]["kind"], "RoomNow");
+  EXPECT_THAT(unread["notes"].dump(), HasSubstr("Which agents fell silent is not known"));
+  Beat("node-03", std::chrono::seconds(30));
+  EXPECT_EQ(Remedies("gang/stuck-1")[0]["kind"], "RoomNow");
 }
 
 TEST_F(ExplainGangTest, SeeksARankThatLostItsNodeAPlaceBesideTheOthers) {

@@ -22,8 +22,8 @@ class WhereItWouldLand : public CheckInACluster {
     server.Put(kube::kNodes, node);
   }
   Output Where(const std::string& target, Format format = Format::kText) {
-    return RunCheck(client, {.targets = {target}, .ns = "train", .where = true}, FromDisk, {.format = format},
-                    {});
+    return RunCheck(client, clock, {.targets = {target}, .ns = "train", .where = true}, FromDisk,
+                    {.format = format}, {});
   }
   static int TimesIn(const std::string& text, const std::string& what) {
     int times = 0;
@@ -70,7 +70,7 @@ TEST_F(WhereItWouldLand, LeavesOutNodesThatAreNotReadyOrThatItDoesNotSelect) {
   text.replace(text.find("      restartPolicy"), 0, "      nodeSelector: {pool: a}\n");
   const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
   const Output output =
-      RunCheck(client, {.targets = {"-"}, .where = true}, read, {.format = Format::kJson}, {});
+      RunCheck(client, clock, {.targets = {"-"}, .where = true}, read, {.format = Format::kJson}, {});
   EXPECT_THAT(output.out, AllOf(Not(HasSubstr("node-03")), Not(HasSubstr("node-05")), HasSubstr("node-17")));
 }
 
@@ -84,6 +84,22 @@ TEST_F(WhereItWouldLand, LeavesOutANodeWhoseDevicePluginOffersOtherGpusThanItsAg
     });
   }
   EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-16")));
+}
+
+TEST_F(WhereItWouldLand, LeavesOutANodeWhoseAgentFellSilent) {
+  AddCluster("su:1 node:17 gpu:8 nic:8 rail:8 transport:ib");
+  Beat("node-02", std::chrono::seconds(30));
+  Beat("node-03", std::chrono::minutes(9));
+  EXPECT_THAT(Where(sound, Format::kJson).out,
+              AllOf(HasSubstr("node-02"), Not(HasSubstr("node-03")), HasSubstr("node-16")));
+  for (int n = 0; n < 17; ++n) AddNode(fmt::format("node-{:02}", n), true);
+  EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-16")));
+  Beat("node-04", std::chrono::minutes(9));
+  EXPECT_THAT(Where(sound).out, HasSubstr("has no place now"));
+  server.FailNext({.path_contains = "leases", .status = 403});
+  const Output unread = Where(sound);
+  EXPECT_THAT(unread.out, HasSubstr("would land now on 16 nodes"));
+  EXPECT_THAT(unread.err, HasSubstr("Note: Which agents fell silent is not known"));
 }
 
 TEST_F(WhereItWouldLand, LeavesTheSparesThatTheExtenderKeeps) {
@@ -111,7 +127,7 @@ TEST_F(WhereItWouldLand, IsNoQuestionForWhatIsNoGangOrHasItsPlace) {
   std::string text = *FromDisk(sound);
   text.replace(text.find("tp=8,pp=2,dp=8"), 14, "tp=8,pp=2,dp=9");
   const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
-  EXPECT_THAT(RunCheck(client, {.targets = {"-"}, .where = true}, read, {}, {}).out,
+  EXPECT_THAT(RunCheck(client, clock, {.targets = {"-"}, .where = true}, read, {}, {}).out,
               HasSubstr("not asked: heddle.dev/parallelism makes 144 GPUs and its pods ask for 128"));
 }
 
@@ -140,7 +156,7 @@ TEST_F(WhereItWouldLand, IsSaidOfEachWayThatPodsOfAGangHaveIt) {
   std::string text = *FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/examples/podgroup.yaml");
   text.replace(text.rfind("tp=8,dp=2"), 9, "tp=8,pp=2");
   const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
-  const Output output = RunCheck(client, {.targets = {"-"}, .where = true}, read, {}, {});
+  const Output output = RunCheck(client, clock, {.targets = {"-"}, .where = true}, read, {}, {});
   EXPECT_THAT(output.out,
               AllOf(HasSubstr("PodGroup pair (2 pods) as pair-0 has it would land now on 2 nodes"),
                     HasSubstr("PodGroup pair (2 pods) as pair-1 has it would land now on 2 nodes")));
@@ -153,7 +169,7 @@ TEST_F(WhereItWouldLand, IsSaidApartOfGangsThatAreLikeEachOther) {
   for (std::size_t at = two.find("pair"); at != std::string::npos; at = two.find("pair", at))
     two.replace(at, 4, "twin");
   const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return one + "---\n" + two; };
-  const Output output = RunCheck(client, {.targets = {"-"}, .where = true}, read, {}, {});
+  const Output output = RunCheck(client, clock, {.targets = {"-"}, .where = true}, read, {}, {});
   EXPECT_THAT(output.out, AllOf(HasSubstr("PodGroup pair (2 pods) would land now on 2 nodes"),
                                 HasSubstr("PodGroup twin (2 pods) would land now on 2 nodes")));
   EXPECT_EQ(TimesIn(output.out, "would land"), 2) << output.out;

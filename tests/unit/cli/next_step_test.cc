@@ -61,7 +61,7 @@ class CommandsInVain : public Stage {
 
   Output Look(bool where) {
     const CheckOptions options{.targets = {"job/llama"}, .ns = "train", .where = where};
-    return RunCheck(client, options, FromDisk, {}, {});
+    return RunCheck(client, clock, options, FromDisk, {}, {});
   }
 
   // Every request is answered so; 0 = the connection is refused.

@@ -73,8 +73,17 @@ class Stage : public testing::Test {
     return server.Put(kube::kPods, pod);
   }
 
+  // The Lease of the node's agent, as it was renewed then.
+  void Beat(const std::string& node, std::chrono::seconds ago) {
+    Json lease = kube::NewObject(kube::kLeases, {std::string(keys::kNamespace), keys::NodeLease(node)});
+    lease["spec"] = {{"holderIdentity", node},
+                     {"leaseDurationSeconds", 240},
+                     {"renewTime", base::FormatMicroTime(clock.WallNow() - ago)}};
+    server.Put(kube::kLeases, lease);
+  }
+
   Output ExplainJob(const std::string& target, Format format = Format::kText, ParallelismFlags flags = {}) {
-    return RunExplain(client, {.target = target, .ns = "train", .flags = std::move(flags)},
+    return RunExplain(client, clock, {.target = target, .ns = "train", .flags = std::move(flags)},
                       {.format = format}, {});
   }
 

@@ -46,13 +46,6 @@ class StatusTest : public Stage {
       Beat(kube::Name(topology), seconds(30));
     }
   }
-  void Beat(const std::string& node, seconds ago) {
-    Json lease = kube::NewObject(kube::kLeases, {std::string(keys::kNamespace), keys::NodeLease(node)});
-    lease["spec"] = {{"holderIdentity", node},
-                     {"leaseDurationSeconds", 240},
-                     {"renewTime", base::FormatMicroTime(clock.WallNow() - ago)}};
-    server.Put(kube::kLeases, lease);
-  }
   Json ConditionOf(const std::string& type, const std::string& status, const std::string& reason,
                    const std::string& message, seconds ago) {
     return {{"type", type},

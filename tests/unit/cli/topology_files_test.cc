@@ -259,7 +259,7 @@ TEST_F(FileOfACluster, IsShownAsTheClusterIs) {
 TEST_F(FileOfACluster, IsLandedOnAsTheClusterIs) {
   const OutputOptions look{.format = Format::kJson};
   const Output file = CheckFiles({.targets = {kJob}, .topology = kFile, .where = true}, shelf_.read, look);
-  const Output live = RunCheck(client, {.targets = {kJob}, .where = true}, shelf_.read, look, {});
+  const Output live = RunCheck(client, clock, {.targets = {kJob}, .where = true}, shelf_.read, look, {});
   EXPECT_EQ(file.exit_code, Output::kOk) << file.err;
   EXPECT_EQ(Json::parse(file.out), Json::parse(live.out));
 }
@@ -273,12 +273,13 @@ TEST_F(FileOfACluster, StandsForTheNodesOfAWorkloadThatRuns) {
   server.Put(kube::kJobs, job);
   shelf_.Design(64, "roce");
   CheckOptions options{.targets = {"job/bert"}, .ns = "train"};
-  EXPECT_THAT(RunCheck(client, options, shelf_.read, {}, {}).out, HasSubstr("of 8 GPUs with InfiniBand"));
+  EXPECT_THAT(RunCheck(client, clock, options, shelf_.read, {}, {}).out,
+              HasSubstr("of 8 GPUs with InfiniBand"));
   options.topology = kFile;
   EXPECT_TRUE(AsksCluster(options));
-  EXPECT_THAT(RunCheck(client, options, shelf_.read, {}, {}).out, HasSubstr("of 8 GPUs with RoCE"));
+  EXPECT_THAT(RunCheck(client, clock, options, shelf_.read, {}, {}).out, HasSubstr("of 8 GPUs with RoCE"));
   options.topology = {"nowhere.json"};
-  EXPECT_EQ(RunCheck(client, options, shelf_.read, {}, {}).exit_code, Output::kUsage);
+  EXPECT_EQ(RunCheck(client, clock, options, shelf_.read, {}, {}).exit_code, Output::kUsage);
 }
 
 // What a person may give in place of a file of a cluster.
