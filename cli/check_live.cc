@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "base/lower_case.h"
@@ -142,8 +143,11 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, base::Clock& 
     for (std::size_t n = 0; n < one.nodes.size(); ++n) {
       const topology::Node& found = one.fabric->nodes[n].node;
       const auto node = ground.nodes.find(found.name);
-      one.nodes[n].unusable = WhyUnusable(node == ground.nodes.end() ? nullptr : &node->second, &found,
-                                          late.contains(found.name));
+      const bool there = node != ground.nodes.end();
+      crds::NodeUse use;
+      use.gone = !ground.nodes.empty() && !there;
+      use.silent = late.contains(found.name);
+      one.nodes[n].unusable = WhyUnusable(std::move(use), there ? &node->second : nullptr, found);
     }
   }
   return ground;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "cli/node_selection.h"
 #include "cli/quality_view.h"
@@ -360,18 +361,16 @@ std::set<kube::ObjectKey> FindBegun(const ExplainReading& reading, const std::ve
 }
 
 void TakeNodes(const ExplainReading& reading, Stuck& stuck) {
-  std::map<std::string_view, const topology::Node*> found;
-  for (const crds::NodeTopology& one : reading.fabrics.topologies) found[one.name] = &one.status.node;
-  for (const Json& node : reading.nodes) {
-    const std::string name = kube::Name(node);
-    stuck.nodes[name] = node;
-    const auto its = found.find(name);
-    const std::string why =
-        WhyUnusable(&node, its == found.end() ? nullptr : its->second, reading.late_agents.contains(name));
-    if (!why.empty()) stuck.unusable[name] = why;
-  }
-  for (const std::string& name : reading.late_agents) {
-    if (!stuck.nodes.contains(name)) stuck.unusable[name] = WhyUnusable(nullptr, nullptr, true);
+  for (const Json& node : reading.nodes) stuck.nodes[kube::Name(node)] = node;
+  const bool knows_all = !stuck.nodes.empty() && !reading.fabrics.in_files;  // files may hold some of them
+  for (const crds::NodeTopology& one : reading.fabrics.topologies) {
+    const auto node = stuck.nodes.find(one.name);
+    const bool there = node != stuck.nodes.end();
+    crds::NodeUse use;
+    use.gone = knows_all && !there;
+    use.silent = reading.late_agents.contains(one.name);
+    std::string why = WhyUnusable(std::move(use), there ? &node->second : nullptr, one.status.node);
+    if (!why.empty()) stuck.unusable[one.name] = std::move(why);
   }
 }
 

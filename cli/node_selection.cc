@@ -2,21 +2,20 @@
 
 #include <algorithm>
 
-#include "crds/node_use.h"
 #include "kube/object.h"
 
 namespace heddle::cli {
 
 using topology::NodeId;
 
-std::string WhyUnusable(const Json* node, const topology::Node* found, bool late) {
-  crds::NodeUse use;
-  if (node != nullptr) use = crds::NodeUseOf(*node);
-  use.silent = late;
-  if (node != nullptr && found != nullptr) {
-    if (!topology::Check(*found).empty()) use.published = "TopologyContradictory";
-    if (const auto offered = crds::OfferedGpusOf(*node)) use.gpus = crds::CompareGpus(offered->count, *found);
+std::string WhyUnusable(crds::NodeUse use, const Json* node, const topology::Node& found) {
+  if (node != nullptr) {
+    const crds::NodeUse said = crds::NodeUseOf(*node);
+    use.ready = said.ready;
+    use.cordoned = said.cordoned;
+    if (const auto offered = crds::OfferedGpusOf(*node)) use.gpus = crds::CompareGpus(offered->count, found);
   }
+  if (!topology::Check(found).empty()) use.published = "TopologyContradictory";
   return crds::WhyOutOfUse(use);
 }
 

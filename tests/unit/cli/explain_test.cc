@@ -506,6 +506,18 @@ TEST_F(ExplainGangTest, LeavesOutANodeWhoseAgentFellSilentAsTheExtenderDoes) {
   EXPECT_EQ(Remedies("gang/stuck-1")[0]["kind"], "RoomNow");
 }
 
+TEST_F(ExplainGangTest, LeavesOutANodeThatIsGoneUnlessAFileMayHoldSomeNodesOnly) {
+  PutNodes();
+  PutRunning("important", "Job", 4, 4, 100);
+  PutRefused("stuck", 4, "dp=leaf");
+  server.Remove(kube::kNodes, {"", "node-03"});
+  EXPECT_EQ(Remedies("gang/stuck-1")[0]["names"], Json::array({"node-03 (NodeGone)"}));
+  std::vector<kube::Resource> kinds = kOfHeddle;
+  kinds.push_back(kube::kNodes);
+  const Json file = Json::parse(OfFile("gang/stuck-1", kinds).out, nullptr, false);
+  EXPECT_EQ(file["wouldHelp"][0]["kind"], "RoomNow");
+}
+
 TEST_F(ExplainGangTest, SeeksARankThatLostItsNodeAPlaceBesideTheOthers) {
   PutNodes("node-03");
   crds::Gang gang = PutRunning("llama", "Job", 0, 4);

@@ -102,6 +102,14 @@ TEST_F(WhereItWouldLand, LeavesOutANodeWhoseAgentFellSilent) {
   EXPECT_THAT(unread.err, HasSubstr("Note: Which agents fell silent is not known"));
 }
 
+TEST_F(WhereItWouldLand, LeavesOutANodeThatIsGoneAndLeftItsNodeTopology) {
+  AddCluster("su:1 node:17 gpu:8 nic:8 rail:8 transport:ib");
+  for (int n = 0; n < 17; ++n) {
+    if (n != 3) AddNode(fmt::format("node-{:02}", n), true);
+  }
+  EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-16")));
+}
+
 TEST_F(WhereItWouldLand, LeavesTheSparesThatTheExtenderKeeps) {
   AddCluster("rack:1 tray:17 gpu:8 nic:8 rail:8 rate:400 nvl");
   const kube::Resource deployments{"apps", "v1", "deployments", "Deployment", true};
