@@ -4,12 +4,15 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 namespace heddle::cli {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
 constexpr std::size_t kChunk = std::size_t{1} << 20;
+// What editors of Windows put before a text in UTF-8: no part of it, and few formats know it.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 struct Close {
   void operator()(std::FILE* file) const {
@@ -40,6 +43,7 @@ base::Result<std::string> ReadPath(const std::string& path) {
     }
     if (got == kChunk) continue;
     if (std::ferror(file.get()) != 0) return failed();
+    if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
     return text;
   }
 }
