@@ -37,7 +37,7 @@ class Reader {
     for (const YAML::Node& one : root) {
       if (!one.IsMap()) return base::Fail(At(one, "a topology is no map"));
       const YAML::Node is_default = one["cluster_default"];
-      if (is_default && is_default.IsScalar() && is_default.Scalar() == "true") chosen.reset(one);
+      if (is_default && is_default.as<bool>(false)) chosen.reset(one);  // True, yes and on, too: YAML 1.1
     }
     TRY(Topology(chosen));
     for (const YAML::Node& one : root) {

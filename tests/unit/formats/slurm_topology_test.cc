@@ -114,6 +114,22 @@ TEST(Slurm, ReadsTheTreeOfTopologyYaml) {
   EXPECT_THAT(topology->notes, Contains(HasSubstr("line 2: topology flat is left out: main is")));
 }
 
+// Writers of YAML 1.1 have several words for it.
+TEST(Slurm, TakesTheClustersDefaultHoweverYamlSaysTrue) {
+  const auto notes_of = [](const std::string& word) {
+    const auto topology = ParseSlurmYaml(
+        "- topology: first\n  tree:\n    switches:\n      - {switch: a, nodes: n1}\n"
+        "- topology: second\n  cluster_default: " +
+        word + "\n  tree:\n    switches:\n      - {switch: b, nodes: n1}\n");
+    EXPECT_TRUE(topology) << word << ": " << topology.error().message;
+    return topology ? topology->notes : std::vector<std::string>();
+  };
+  for (const char* word : {"true", "True", "TRUE", "yes", "on"})
+    EXPECT_THAT(notes_of(word), Contains(HasSubstr("topology first is left out: second is"))) << word;
+  for (const char* word : {"false", "False", "no", "~", "[true]", "maybe"})
+    EXPECT_THAT(notes_of(word), Contains(HasSubstr("topology second is left out: first is"))) << word;
+}
+
 TEST(Slurm, ReadsTheBlocksOfTopologyYaml) {
   const auto topology = ParseSlurmYaml(
       "- topology: b\n  block:\n    block_sizes: [2, 4]\n    blocks:\n"
