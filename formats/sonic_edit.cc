@@ -157,25 +157,32 @@ void Editor::EditKey(std::string_view table, const std::string& port, const std:
   }
 }
 
+void Editor::Keep(std::string_view table, const std::string& name) {
+  taken_.insert(fmt::format("{}|{}", table, name));
+}
+
 std::string Editor::Named(std::string_view table, const std::string& base, const std::string& current,
                           const Json& content, const Reason& reason,
                           const std::function<bool(const std::string&)>& others_use) {
   const auto same = [&](const std::string& name) { return Entry(work_, table, name) == content; };
   const auto id = [table](const std::string& name) { return fmt::format("{}|{}", table, name); };
-  if (!current.empty() && same(current)) return current;
+  if (!current.empty() && same(current)) {
+    Keep(table, current);
+    return current;
+  }
   constexpr int kMostNames = 64;
   std::string free;
   for (int i = 1; i <= kMostNames; ++i) {
     std::string name = i == 1 ? base : fmt::format("{}_{}", base, i);
     if (same(name)) {
-      taken_.insert(id(name));
+      Keep(table, name);
       return name;
     }
     const bool absent = Entry(work_, table, name).is_null();
     if (free.empty() && (absent || (!taken_.contains(id(name)) && !others_use(name)))) free = std::move(name);
   }
   if (free.empty()) free = fmt::format("{}_{}", base, kMostNames + 1);
-  taken_.insert(id(free));
+  Keep(table, free);
   PutEntry(table, free, content, reason);
   return free;
 }

@@ -44,6 +44,8 @@ class Editor {
   std::string Named(std::string_view table, const std::string& base, const std::string& current,
                     const Json& content, const Reason& reason,
                     const std::function<bool(const std::string&)>& others_use);
+  // A port of this patch uses the entry as it is: Named() changes it for no other.
+  void Keep(std::string_view table, const std::string& name);
 
   // What has changed, as operations: what is referred to first.
   std::vector<PatchLine> Lines() const;
@@ -63,7 +65,7 @@ class Editor {
   const Json& live_;
   Json work_;
   std::map<std::string, Reason> reasons_;  // by "TABLE|KEY" and "TABLE|KEY field"
-  std::set<std::string> taken_;            // "TABLE|NAME" that this patch has given out
+  std::set<std::string> taken_;            // "TABLE|NAME" that this patch has given out or left to a port
 };
 
 }  // namespace heddle::formats::sonic

@@ -315,6 +315,8 @@ class Patcher {
                                                [&](const std::string& other) { return OthersMark(other); });
         editor_.EditCells("QUEUE", wish.port, {{queue, {{"wred_profile", Reference("WRED_PROFILE", name)}}}},
                           reason);
+      } else {
+        editor_.Keep("WRED_PROFILE", now);
       }
     }
     return {};

@@ -132,6 +132,28 @@ TEST(SonicPatch, MakesAnotherNameWhereAPortOutsideUsesOurs) {
   EXPECT_EQ(patch.lines.front().path, "/DSCP_TO_TC_MAP/HEDDLE_ROCE/24");
 }
 
+// The first port has what it wants already, under the name that the second would have rewritten.
+TEST(SonicPatch, LeavesAPortOfThePatchTheMapsItHasRightWhereAnotherWantsOthers) {
+  lossless::Policy policy, other;
+  policy.marking = lossless::EcnMarking{7, 8, 9};
+  other.rdma_dscp = 24;
+  other.marking = lossless::EcnMarking{17, 18, 9};
+  const std::vector<SonicWish> alike{{"Ethernet0", Rendered(policy)}, {"Ethernet4", Rendered(policy)}};
+  const std::string live = LosslessFixture("sonic-default.json");
+  const auto both = Patched(live, PatchOf(live, alike));
+  ASSERT_TRUE(both) << both.error().message;
+  const std::vector<SonicWish> apart{{"Ethernet0", Rendered(policy)}, {"Ethernet4", Rendered(other)}};
+  const auto patched = Patched(*both, PatchOf(*both, apart));
+  ASSERT_TRUE(patched) << patched.error().message;
+  ExpectAsWanted(*patched, apart);
+  const Json before = Json::parse(*both), after = Json::parse(*patched);
+  for (const char* table : {"DSCP_TO_TC_MAP", "WRED_PROFILE"}) {
+    EXPECT_EQ(after[table]["HEDDLE_ROCE"], before[table]["HEDDLE_ROCE"]) << table;
+    EXPECT_TRUE(after[table].contains("HEDDLE_ROCE_2")) << table;
+  }
+  EXPECT_THAT(PatchOf(*patched, apart).lines, IsEmpty());
+}
+
 TEST(SonicPatch, SizesHeadroomByAProfileLikeThePorts) {
   Json config = Json::parse(LosslessFixture("sonic-default.json"));
   config["BUFFER_POOL"]["ingress_lossless_pool"] = {
