@@ -98,26 +98,36 @@ bool Reader::NodeLine(Scanner scan, int line) {
   return true;
 }
 
-// The last word of a link line: "4xEDR".
+// Behind the name of the other end: "4xEDR". With -f more follows it, ` s=4 w=2 v=4 e=2`; so does a ` slot 3`.
 void ReadWidth(std::string_view comment, IbLink& link) {
-  const std::size_t blank = comment.find_last_not_of(" \t\r");
-  if (blank == std::string_view::npos) return;
-  comment = comment.substr(0, blank + 1);
-  const std::string_view word = comment.substr(comment.find_last_of(" \t") + 1);
-  const std::size_t x = word.find('x');
-  const auto lanes = Number<std::uint8_t>(word.substr(0, x));
-  if (x == std::string_view::npos || !lanes) return;
-  link.lanes = *lanes;
-  link.speed = Printable(word.substr(x + 1), 16);
+  Scanner scan(comment.substr(comment.find_last_of('"') + 1));  // all of it where there is no name
+  while (!scan.AtEnd()) {
+    const std::string_view word = scan.Word();
+    const std::size_t x = word.find('x');
+    const auto lanes = Number<std::uint8_t>(word.substr(0, x));
+    if (x == std::string_view::npos || !lanes) continue;
+    link.lanes = *lanes;
+    link.speed = Printable(word.substr(x + 1), 16);
+    return;
+  }
 }
 
-// `[23] "H-0003ba000100e388"[2](3ba000100e38a)  # "nsn33-43 HCA-1" lid 14 4xQDR`
+// What stands on the outside of a chassis, behind the port of the chip: -g has `[1][ext 22]` at either end.
+void SkipOutsideNumber(Scanner& scan) {
+  if (scan.rest().starts_with("[ext ")) scan.Between('[', ']');
+}
+
+// `[23] "H-0003ba000100e388"[2](3ba000100e38a)  # "nsn33-43 HCA-1" lid 14 4xQDR`; from one adapter to another it is
+// `[1](2c90300028479)  "H-0003ba000100e388"[2] (3ba000100e38a)  # lid 3 lmc 0 "nsn33-43 HCA-1" lid 14 4xQDR`.
 bool Reader::LinkLine(Scanner scan) {
   const auto port = scan.Between('[', ']');
+  SkipOutsideNumber(scan);
   scan.Between('(', ')');
   scan.SkipBlanks();
   const auto remote = scan.Between('"', '"');
   const auto remote_port = scan.Between('[', ']');
+  SkipOutsideNumber(scan);
+  scan.SkipBlanks();
   if (!port || !remote || !remote_port || network_.nodes.empty()) return false;
   if (network_.nodes.back().links.size() == kMaxLinks) return false;
   const auto number = Number<std::uint8_t>(*port);

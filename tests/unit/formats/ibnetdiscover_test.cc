@@ -88,6 +88,39 @@ TEST(IbNetwork, ReadsALidOfAnEnhancedPort) {
   EXPECT_EQ(network.nodes[0].links.at(0).speed, "QDR");
 }
 
+// As rdma-core's ibnetdiscover -g writes them.
+TEST(IbNetwork, ReadsPortsOfAChassisWithTheirNumbersOutside) {
+  const IbNetwork network = ParseIbNetwork(
+      "Switch\t24 \"S-0001\"\t\t# \"ISR9024\" base port 0 lid 6 lmc 0\n"
+      "[1][ext 22]\t\"H-0002\"[1](3) \t\t# \"a HCA-1\" lid 14 4xDDR\n"
+      "[2][ext 7]\t\"S-0004\"[9][ext 12]\t\t# \"ISR9024 b\" lid 8 4xQDR\n"
+      "Switch\t24 \"S-0004\"\t\t# \"ISR9024 b\" base port 0 lid 8 lmc 0\n"
+      "[9][ext 12]\t\"S-0001\"[2][ext 7]\t\t# \"ISR9024\" lid 6 4xQDR\n"
+      "Ca\t1 \"H-0002\"\t\t# \"a HCA-1\"\n"
+      "[1](3) \t\"S-0001\"[1][ext 22]\t\t# lid 14 lmc 0 \"ISR9024\" lid 6 4xDDR\n");
+  EXPECT_THAT(network.problems, IsEmpty());
+  ASSERT_EQ(network.nodes.size(), 3u);
+  ASSERT_EQ(network.nodes[0].links.size(), 2u);
+  EXPECT_EQ(network.nodes[0].links[0], (IbLink{1, "H-0002", 1, 4, "DDR"}));
+  EXPECT_EQ(network.nodes[0].links[1], (IbLink{2, "S-0004", 9, 4, "QDR"}));
+  ASSERT_EQ(network.nodes[2].links.size(), 1u);
+  EXPECT_EQ(network.nodes[2].links[0], (IbLink{1, "S-0001", 1, 4, "DDR"}));
+}
+
+TEST(IbNetwork, ReadsTheSpeedBetweenAdaptersAndBeforeWhatFollowsIt) {
+  const IbNetwork network = ParseIbNetwork(
+      "Ca\t1 \"H-0001\"\t\t# \"a 4xSDR\"\n"
+      "[1](2) \t\"H-0003\"[1] (4) \t\t# lid 1 lmc 0 \"b 1xSDR\" lid 2 4xEDR s=4 w=2 v=4 e=2\n"
+      "Ca\t1 \"H-0003\"\t\t# \"b 1xSDR\"\n"
+      "[1](4) \t\"H-0001\"[1] (2) \t\t# lid 2 lmc 0 \"a 4xSDR\" lid 1 4xEDR slot 3\n");
+  EXPECT_THAT(network.problems, IsEmpty());
+  ASSERT_EQ(network.nodes.size(), 2u);
+  ASSERT_EQ(network.nodes[0].links.size(), 1u);
+  EXPECT_EQ(network.nodes[0].links[0], (IbLink{1, "H-0003", 1, 4, "EDR"}));
+  ASSERT_EQ(network.nodes[1].links.size(), 1u);
+  EXPECT_EQ(network.nodes[1].links[0], (IbLink{1, "H-0001", 1, 4, "EDR"}));
+}
+
 TEST(IbNetwork, ReportsACableThatOneEndDenies) {
   const IbNetwork network = ParseIbNetwork(
       "Switch 4 \"S-0001\" # \"a\" base port 0 lid 1 lmc 0\n"
