@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <pugixml.hpp>
 
+#include "base/json_bounds.h"
 #include "base/lower_case.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -41,8 +43,14 @@ bool IsElement(const pugi::xml_node& node, std::string_view name) {
   return node.type() == pugi::node_element && name == node.name();
 }
 
+// As pugixml says where: -1 = it does not know.
+int LineOfByte(std::string_view xml, std::ptrdiff_t byte) {
+  return base::LineOf(xml, byte < 0 ? 0 : std::size_t(byte));
+}
+
 class Reader {
  public:
+  explicit Reader(std::string_view xml) : xml_(xml) {}
   base::Result<NcclTopology> Read(const pugi::xml_node& system) {
     for (const pugi::xml_node& cpu : system.children("cpu")) {
       NcclDevice above;
@@ -62,8 +70,9 @@ class Reader {
 
   base::Status Pci(const pugi::xml_node& pci, const NcclDevice& above) {
     if (++devices_ > kMaxDevices || above.switches.size() > kMaxDepth) {
-      return base::Fail(base::Code::kTooLarge, fmt::format("more than {} PCI devices or {} switches in a row",
-                                                           kMaxDevices, kMaxDepth));
+      return base::Fail(base::Code::kTooLarge,
+                        fmt::format("line {}: more than {} PCI devices or {} switches in a row",
+                                    LineOfByte(xml_, pci.offset_debug()), kMaxDevices, kMaxDepth));
     }
     NcclDevice device = above;
     device.pci = base::LowerCase(Printable(pci.attribute("busid").value(), 32));
@@ -71,8 +80,8 @@ class Reader {
     device.vendor = std::uint16_t(std::min(0xffffU, HexAttribute(pci, "vendor")));
     device.device = std::uint16_t(std::min(0xffffU, HexAttribute(pci, "device")));
     if (device.pci.empty()) {
-      return base::Fail(base::Code::kInvalid,
-                        fmt::format("a <pci> at byte {} has no busid", pci.offset_debug()));
+      return base::Fail(base::Code::kInvalid, fmt::format("line {}: this <pci> has no busid",
+                                                          LineOfByte(xml_, pci.offset_debug())));
     }
     switch (device.class_code >> 16) {
       case 0x03:
@@ -136,6 +145,7 @@ class Reader {
                      [](const NcclNic& a, const NcclNic& b) { return a.pci < b.pci; });
   }
 
+  std::string_view xml_;
   NcclTopology topology_;
   int roots_ = 0;
   int switches_ = 0;
@@ -257,12 +267,18 @@ base::Result<NcclTopology> ParseNcclXml(std::string_view xml) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size());
   if (!parsed) {
-    return base::Fail(base::Code::kInvalid,
-                      fmt::format("NCCL topology at byte {}: {}", parsed.offset, parsed.description()));
+    return base::Fail(
+        base::Code::kInvalid,
+        fmt::format("line {}: this is no XML: {}", LineOfByte(xml, parsed.offset), parsed.description()));
   }
   const pugi::xml_node system = document.child("system");
-  if (!system) return base::Fail(base::Code::kInvalid, "not an NCCL topology: no <system> element");
-  return Reader().Read(system);
+  if (!system) {
+    const pugi::xml_node root = document.document_element();
+    return base::Fail(base::Code::kInvalid,
+                      fmt::format("line {}: not an NCCL topology: <{}> stands where <system> should",
+                                  LineOfByte(xml, root.offset_debug()), Printable(root.name(), 60)));
+  }
+  return Reader(xml).Read(system);
 }
 
 std::string FormatNcclXml(const std::vector<NcclXmlCpu>& cpus, int version) {

@@ -124,10 +124,15 @@ TEST(NcclXml, ReadsWhatItWrites) {
 }
 
 TEST(NcclXml, SaysWhatIsWrongAndWhere) {
-  const auto cut = ParseNcclXml("<system><cpu><pci busid=\"0000:1\"");
+  const auto cut = ParseNcclXml("<system>\n<cpu>\n<pci busid=\"0000:1\"");
   ASSERT_FALSE(cut);
-  EXPECT_THAT(cut.error().message, testing::HasSubstr("at byte"));
-  EXPECT_FALSE(ParseNcclXml("<topology/>"));
+  EXPECT_THAT(cut.error().message, testing::StartsWith("line 3: this is no XML: "));
+  const auto nameless = ParseNcclXml("<system>\n<cpu>\n\n<pci class=\"0x030200\"/>\n</cpu>\n</system>\n");
+  ASSERT_FALSE(nameless);
+  EXPECT_EQ(nameless.error().message, "line 4: this <pci> has no busid");
+  const auto other = ParseNcclXml("<?xml version=\"1.0\"?>\n<topology/>");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message, "line 2: not an NCCL topology: <topology> stands where <system> should");
   EXPECT_FALSE(ParseNcclXml("<system><cpu><pci class=\"0x030200\"/></cpu></system>"));
   EXPECT_FALSE(ParseNcclXml(""));
 }
@@ -142,6 +147,7 @@ TEST(NcclXml, RefusesSwitchesWithoutEnd) {
   const auto topology = ParseNcclXml(deep + "</cpu></system>");
   ASSERT_FALSE(topology);
   EXPECT_EQ(topology.error().code, base::Code::kTooLarge);
+  EXPECT_THAT(topology.error().message, testing::StartsWith("line 1: more than"));
 }
 
 }  // namespace
