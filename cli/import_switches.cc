@@ -182,13 +182,15 @@ class Switches {
                        fmt::format("{}x{}", slower.lanes, slower.speed)});
   }
 
-  // Against the most frequent rate of the cables between the same two tiers.
+  // Against the most frequent rate of the cables between the same two tiers, which those of unknown rate get.
   void ReportSlow() {
     std::map<std::pair<int, int>, std::map<int, int>> rates;
     const auto tiers = [this](const Cable& cable) {
       return std::pair(tier_[std::size_t(cable.a)], tier_[std::size_t(cable.b)]);
     };
-    for (const Cable& cable : cables_) ++rates[tiers(cable)][cable.gbps];
+    for (const Cable& cable : cables_) {
+      if (cable.gbps > 0) ++rates[tiers(cable)][cable.gbps];
+    }
     for (Cable& cable : cables_) {
       int usual = 0, votes = 0;
       for (const auto& [gbps, count] : rates[tiers(cable)]) {

@@ -166,6 +166,21 @@ TEST(ImportInfiniBand, TakesADragonflyLeafWithFewHostsForALeaf) {
   EXPECT_EQ(fabric.spec.groups[0].leaves.size(), 4u);
 }
 
+TEST(ImportInfiniBand, TakesACableOfUnknownSpeedToBeLikeThoseThatSayOneHoweverFewTheyAre) {
+  Desk desk;
+  IbDump dump = IbDump::RailOptimised(2, 4, 4, 2, 2);
+  for (int leaf = 0; leaf < 8; ++leaf) {
+    const std::string id = dump.Switch(fmt::format("leaf-{}-{}", leaf / 4, leaf % 4));
+    for (int port = 5; port <= 8; ++port) {
+      if (leaf != 4 || port != 7) dump.Slow(id, port, "4xundefined (0)");
+    }
+  }
+  desk.texts["ib"] = dump.Text();
+  const auto fabric = Read(desk.Import({"ib"})).fabrics.at("infiniband");
+  EXPECT_EQ(FindSwitch(fabric, "leaf-1-0")->uplink_gbps, 1600) << "one cable of its four says 4xNDR";
+  EXPECT_EQ(FindSwitch(fabric, "leaf-0-0")->uplink_gbps, 1600) << "none says anything";
+}
+
 TEST(ImportInfiniBand, TakesTheSpeedOfACableFromTheEndThatSaysOne) {
   Desk desk;
   IbDump dump = IbDump::RailOptimised(2, 4, 4, 2, 2);
