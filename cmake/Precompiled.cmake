@@ -17,7 +17,8 @@ add_custom_command(
   OUTPUT ${HEDDLE_PCH}
   COMMAND ${CMAKE_CXX_COMPILER} ${PCH_FLAGS} -x c++-header ${CMAKE_SOURCE_DIR}/cmake/precompiled.h
           -Xclang -fno-pch-timestamp -fpch-instantiate-templates -o ${HEDDLE_PCH}
-  COMMAND sh -c "\"$@\" | sha256sum > ${HEDDLE_PCH}.sum" sh
+  # Its name is an argument too: within the line of shell a blank in a folder's name would end it.
+  COMMAND sh -c "sum=$1 && shift && \"$@\" | sha256sum > \"$sum\"" sh ${HEDDLE_PCH}.sum
           ${CMAKE_CXX_COMPILER} ${PCH_FLAGS} -x c++-header ${CMAKE_SOURCE_DIR}/cmake/precompiled.h -E -P
   DEPENDS ${CMAKE_SOURCE_DIR}/cmake/precompiled.h VERBATIM)
 add_custom_target(heddle_pch DEPENDS ${HEDDLE_PCH})

@@ -149,7 +149,7 @@ def main():
                 names = [str(source.relative_to(ROOT)) for source in batch]
                 made = out / f"{name.replace('/', '_')}_{number}.cc"
                 write(made, "".join(f'#include "{each}"\n' for each in names))
-                lines += [f"set(BATCH_{each} {made})\n" for each in names]
+                lines += [f'set(BATCH_{each} "{made}")\n' for each in names]
     write(out / "batches.cmake", "".join(lines))
 
 
