@@ -1,6 +1,7 @@
 """Packages of the distribution: which are needed, fetched by apt as apt checks them, and what of them belongs into an
 image."""
 
+import fcntl
 import fnmatch
 import hashlib
 import io
@@ -8,6 +9,7 @@ import os
 import re
 import subprocess
 import tarfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,10 +59,19 @@ class Archive:
         self._folder = Path(cache) / architecture
         (self._folder / "debs").mkdir(parents=True, exist_ok=True)
         (self._folder / "nothing-installed").write_text("")
+        self._listed = {}  # what closure() saw of them: {name of a .deb: (bytes, "MD5Sum:…" or another sum)}
         self._lists = LISTS
         if architecture != native():
             self._lists = self._folder / "lists"
-            self._follow()
+            with self._alone():
+                self._follow()
+
+    @contextmanager
+    def _alone(self):
+        """apt is told of no locks, and two of it would write the same files."""
+        with open(self._folder / "lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _follow(self):
         """Lists of its own, made anew when this machine's are: what `apt-get update` has seen counts for both."""
@@ -80,6 +91,8 @@ class Archive:
         return subprocess.run(
             ["apt-get", "-o", f"Dir::State::status={self._folder}/nothing-installed", "-o", "Debug::NoLocking=1",
              "-o", f"Dir::State::Lists={self._lists}",
+             # apt names no address of what this machine has kept of an apt-get install of its own, and closure() asks for all.
+             "-o", f"Dir::Cache::archives={self._folder}/nothing-fetched",
              "-o", f"Dir::Cache::pkgcache={self._folder}/pkgcache.bin", "-o", "Dir::Cache::srcpkgcache=",
              "-o", f"APT::Architecture={self.architecture}", "-o", f"APT::Architectures={self.architecture}",
              "-o", "APT::Install-Recommends=0", "-o", "APT::Sandbox::User=root", "-qq", *arguments],
@@ -92,27 +105,52 @@ class Archive:
         if done.returncode:
             raise Refused(f"apt finds no way to install {' '.join(sorted(roots))} for {self.architecture}; "
                           f"`apt-get update` may help:\n{done.stderr.strip()}")
-        found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("'")]
+        found = {}
+        for line in done.stdout.splitlines():
+            if line.startswith("'"):
+                _, name, size, *checksum = line.split()
+                found[name] = (int(size), "".join(checksum))
+        self._listed |= found
         return [re.match(r"([^_]+)_([^_]+)_([^_]+)\.deb", name).groups() for name in found]
 
+    def _is_whole(self, file):
+        """Whether it is there, and what the archive's signed list says of it: a power cut leaves files of the right name and
+        even of the right length."""
+        if not file.exists():
+            return False
+        size, checksum = self._listed.get(file.name, (file.stat().st_size, ""))
+        kind, _, value = checksum.partition(":")
+        kind = kind.lower().removesuffix("sum")
+        return file.stat().st_size == size and (
+            kind not in hashlib.algorithms_available or
+            hashlib.new(kind, file.read_bytes(), usedforsecurity=False).hexdigest() == value)
+
     def fetch(self, packages):
-        """The paths of the .deb files of what closure() named, whose checksums apt has held against the archive's signed
-        list."""
+        """The paths of the .deb files of what closure() named, held against the sums in the archive's signed list: those of
+        an earlier run too."""
         files = {self._folder / "debs" / f"{name}_{version}_{architecture}.deb": f"{name}={version.replace('%3a', ':')}"
                  for name, version, architecture in packages}
-        if missing := [package for file, package in files.items() if not file.exists()]:
-            # apt writes under the name of the whole file from the first byte on, and after an interruption or on a full disk
-            # half of one is left. Here it goes on with that the next time.
-            fetching = self._folder / "fetching"
-            fetching.mkdir(exist_ok=True)
-            done = self._apt("download", *missing, folder=fetching)
-            for file in files if done.returncode == 0 else []:
-                if (whole := fetching / file.name).exists():
-                    whole.replace(file)
-            if done.returncode or not all(file.exists() for file in files):
-                raise Refused(f"apt-get download of {' '.join(missing)} failed; `apt-get update` may help:\n"
-                              f"{done.stderr.strip()}")
+        with self._alone():
+            if missing := [file for file in files if not self._is_whole(file)]:
+                self._download({file: files[file] for file in missing})
         return list(files)
+
+    def _download(self, files):
+        # apt writes under the name of the whole file from the first byte on, and after an interruption or on a full disk
+        # half of one is left. Here it goes on with that the next time; one that is as long as the whole it takes for it.
+        fetching = self._folder / "fetching"
+        fetching.mkdir(exist_ok=True)
+        for file in files:
+            file.unlink(missing_ok=True)
+            half = fetching / file.name
+            if half.exists() and half.stat().st_size >= self._listed.get(file.name, (0, ""))[0] and not self._is_whole(half):
+                half.unlink()
+        done = self._apt("download", *files.values(), folder=fetching)
+        for file in files if done.returncode == 0 else []:
+            if self._is_whole(fetching / file.name):
+                (fetching / file.name).replace(file)
+        if lacking := [file.name for file in files if not file.exists()]:
+            raise Refused(f"apt-get download of {' '.join(lacking)} failed; `apt-get update` may help:\n{done.stderr.strip()}")
 
 
 def owners_here(libraries):
