@@ -1,17 +1,21 @@
 """tools/install: what building takes and what only tests do, on a machine whose dpkg and apt are played. And what
 tools/images has of apt."""
 
+import hashlib
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from unittest import mock
 
 from bed.control_plane import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
+from image import source  # noqa: E402
 from image.debian import Archive, Refused, native  # noqa: E402
 
 PACKAGES = REPOSITORY / "tools" / "apt-packages"
@@ -150,6 +154,101 @@ class BuildingTest(unittest.TestCase):
         said = subprocess.run(["make", "--dry-run", "-C", REPOSITORY, "release", "JOBS=2"], capture_output=True, text=True, check=True)
         self.assertIn("tools/build release", said.stdout)
 
+    def test_a_blank_in_the_name_of_the_folder_is_no_end_of_it(self):
+        tree = Path(self.enterContext(tempfile.TemporaryDirectory())) / "my trees" / "heddle"
+        (tree / "cmake").mkdir(parents=True)
+        (tree / "cmake/precompiled.h").write_text("#include <cstddef>\n")
+        (tree / "cmake/Precompiled.cmake").write_text((REPOSITORY / "cmake/Precompiled.cmake").read_text())
+        (tree / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(small LANGUAGES CXX)\n"
+                                             "include(cmake/Precompiled.cmake)\n")
+        for command in (["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja", "-DCMAKE_CXX_COMPILER=clang++"],
+                        ["ninja", "-C", tree / "build", "heddle_pch"]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex((tree / "build/precompiled.pch.sum").read_text(), "^[0-9a-f]{64} ")
+
+    def test_cmake_reads_the_batches_of_a_folder_with_a_blank_in_its_name(self):
+        tree = Path(self.enterContext(tempfile.TemporaryDirectory())) / "my trees"
+        for folder in ("cmake", "base"):
+            (tree / folder).mkdir(parents=True)
+        (tree / "cmake/batches.py").write_text((REPOSITORY / "cmake/batches.py").read_text())
+        for name in ("one", "two"):
+            (tree / f"base/{name}.cc").write_text(f"int {name.title()}() {{ return 1; }}\n")
+        subprocess.run(["/usr/bin/python3", tree / "cmake/batches.py", tree / "out", "8"], check=True, timeout=60)
+        line = (tree / "out/batches.cmake").read_text().splitlines()[0]
+        self.assertEqual(line, f'set(BATCH_base/one.cc "{tree}/out/base_0.cc")')
+
+    def test_two_that_need_a_go_at_once_on_a_fresh_machine_install_one(self):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "go").write_text("#!/bin/sh\necho go1.1\n")
+        (folder / "installed-go").write_text("#!/bin/sh\n[ $1 != env ] || echo go1.26.6\n[ $1 != list ] || echo /sources\n")
+        (folder / "pip").write_text(f"#!/bin/sh\nsleep 1\ncp {folder}/installed-go ${{0%pip}}go\n")
+        (folder / "python3").write_text(f"#!/bin/sh\necho made >>{folder}/log\nmkdir -p $3/bin\ncp {folder}/pip $3/bin\n")
+        for name in ("go", "installed-go", "pip", "python3"):
+            (folder / name).chmod(0o755)
+        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HEDDLE_CACHE": str(folder / "cache")}
+        both = [subprocess.Popen([REPOSITORY / "tools" / "control-plane", "--monitoring-crds", "--sources"], env=environment,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        for one in both:
+            said, why = one.communicate(timeout=60)
+            self.assertEqual((one.returncode, said), (0, "monitoring_crds /sources\n"), why)
+        self.assertEqual((folder / "log").read_text(), "made\n")
+
+
+class WithoutGitTest(unittest.TestCase):
+    """A release's archive has no history, and its reader perhaps no git."""
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.said = []
+        self.enterContext(mock.patch.dict(os.environ, {"PATH": str(self.folder)}))
+        os.environ.pop("SOURCE_DATE_EPOCH", None)
+
+    def git(self, script):
+        (self.folder / "git").write_text(f"#!/bin/sh\n{script}\n")
+        (self.folder / "git").chmod(0o755)
+
+    def commit(self):
+        return source.commit(REPOSITORY, self.said.append)
+
+    def test_the_rules_are_checked_all_the_same(self):
+        for script in (None, "echo 'fatal: not a git repository' >&2; exit 128", "exit 0"):
+            if script:
+                self.git(script)
+            done = subprocess.run(["/usr/bin/python3", REPOSITORY / "tests/tidy/tidy.py"], capture_output=True, text=True,
+                                  check=False, timeout=60)
+            self.assertEqual(done.stderr, "")
+            self.assertRegex(done.stdout, r"tidy: \d{4,} files")
+
+    def test_an_image_says_in_one_sentence_that_its_commit_is_not_known(self):
+        self.assertEqual(self.commit(), ("unknown", 0))
+        self.git("echo 'fatal: detected dubious ownership' >&2; exit 128")
+        self.assertEqual(self.commit(), ("unknown", 0))
+        self.assertEqual(len(self.said), 2)
+        self.assertIn("git is not installed", self.said[0])
+        self.assertIn("dubious ownership", self.said[1])
+        os.environ["SOURCE_DATE_EPOCH"] = "12"
+        self.assertEqual(self.commit(), ("unknown", 12))
+
+    def test_an_archive_says_what_git_wrote_into_it(self):
+        with mock.patch.object(source, "ARCHIVED", "f00 7"):
+            self.assertEqual(self.commit(), ("f00", 7))
+            # Unpacked in a repository that does not know it.
+            self.git("[ $3 = log ] && echo bad 8 || exit 1")
+            self.assertEqual(self.commit(), ("f00", 7))
+        self.git("[ $3 != log ] || echo ba5 9")
+        self.assertEqual(self.commit(), ("ba5", 9))
+        self.assertEqual(self.said, [])
+        self.assertIn("tools/image/source.py export-subst", (REPOSITORY / ".gitattributes").read_text())
+
+    def test_krew_and_images_ask_so(self):
+        for name, ask in (("krew", "seconds_of_commit"), ("images", "commit")):
+            tool = module_from_spec(spec_from_loader(name, SourceFileLoader(name, str(REPOSITORY / "tools" / name))))
+            tool.__spec__.loader.exec_module(tool)
+            with mock.patch.object(tool, "say", self.said.append):
+                self.assertEqual(getattr(tool, ask)(), 0 if name == "krew" else ("unknown", 0))
+        self.assertEqual(len(self.said), 2)
+
 
 class FetchingPackagesTest(unittest.TestCase):
 
@@ -163,3 +262,41 @@ class FetchingPackagesTest(unittest.TestCase):
                 archive.fetch([("one", "1%3a2", "all")])
             file, = archive.fetch([("one", "1%3a2", "all")])
         self.assertEqual(file.read_text(), "whole")
+
+    def test_what_is_not_as_the_archive_lists_it_is_fetched_anew(self):
+        """Of the right name, and after a power cut even of the right length: apt takes that for the whole."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "apt-get").write_text(f"""#!/bin/sh
+case "$*" in
+  *print-uris*) echo "'http://deb.example/one_1_all.deb' one_1_all.deb 5 MD5Sum:{hashlib.md5(b'whole').hexdigest()}" ;;
+  *) echo fetched >>{folder}/log; [ -s one_1_all.deb ] || printf %s "${{BAD:-whole}}" >one_1_all.deb ;;
+esac
+""")
+        (folder / "apt-get").chmod(0o755)
+        with mock.patch.dict(os.environ, {"PATH": f"{folder}:{os.environ['PATH']}"}):
+            archive = Archive(native(), folder / "cache")
+            packages = archive.closure({"one"})
+            debs = folder / "cache" / native() / "debs"
+            for left in ("who", "wh\0le"):
+                for place in (debs, debs.parent / "fetching"):
+                    place.mkdir(exist_ok=True)
+                    (place / "one_1_all.deb").write_text("wh\0le" if place != debs else left)
+                file, = archive.fetch(packages)
+                self.assertEqual(file.read_text(), "whole")
+            archive.fetch(packages)
+            self.assertEqual((folder / "log").read_text(), "fetched\n" * 2)
+            file.unlink()
+            with mock.patch.dict(os.environ, {"BAD": "wh\1le"}), self.assertRaises(Refused):
+                archive.fetch(packages)
+            self.assertFalse(file.exists())
+            file, = archive.fetch(packages)
+            self.assertEqual(file.read_text(), "whole")
+
+    def test_what_this_machine_keeps_of_its_own_installing_is_asked_for_too(self):
+        """apt-get --print-uris leaves out what lies in its cache, /var/cache/apt/archives unless it is told."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "apt-get").write_text(f"#!/bin/sh\necho \"$*\" >>{folder}/log\n")
+        (folder / "apt-get").chmod(0o755)
+        with mock.patch.dict(os.environ, {"PATH": f"{folder}:{os.environ['PATH']}"}):
+            Archive(native(), folder / "cache").closure({"one"})
+        self.assertIn(f"Dir::Cache::archives={folder}/cache/", (folder / "log").read_text())
