@@ -75,7 +75,26 @@ class Mix:
             self.partly.pop(name, None)
             return
         since = now - self.partly.setdefault(name, now)
-        assert since <= PARTLY_SECONDS, f"{bound} of {pods} pods of {name} are bound, for {since:.0f} s already"
+        if since <= PARTLY_SECONDS:
+            return
+        if name not in self.check():
+            # The watch is late: with thousands of pods coming and going this program is not the fastest here.
+            self.partly.pop(name)
+            return
+        self._tell(name)
+        raise AssertionError(f"{bound} of {pods} pods of {name} are bound, for {since:.0f} s already")
+
+    def _tell(self, name):
+        """What there is to see of a gang that is bound in part."""
+        gangs = [gang for gang in self.fleet.plane.rest.list(path("gangs", TEAM)) if gang["spec"]["owner"]["name"] == name]
+        for gang in gangs:
+            gang["status"].pop("placement", None)
+            print(json.dumps(gang["status"]), flush=True)
+        for pod in self.fleet.plane.pods(TEAM, f"batch.kubernetes.io/job-name={name}"):
+            if not pod["spec"].get("nodeName"):
+                marks = {key: value for key, value in pod["metadata"]["annotations"].items() if key.startswith("heddle.dev/")}
+                print(pod["metadata"]["name"], pod["metadata"]["creationTimestamp"], pod["spec"].get("schedulingGates"), marks,
+                      json.dumps(pod["status"].get("conditions")), flush=True)
 
     def end_whole(self):
         """Nothing new comes, and no gang stays bound in part: neither by the watch nor by the API server's list."""
