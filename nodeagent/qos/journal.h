@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "crds/policy_edition.h"
 #include "lossless/port_settings.h"
 #include "nodeagent/qos/port_io.h"
 

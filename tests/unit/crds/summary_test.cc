@@ -62,14 +62,16 @@ TEST(NodeSummary, TellsUnknownFromNotApplicable) {
 
 TEST(NodeSummary, CountsAsOfferedWhatPodsCanGet) {
   EXPECT_EQ(DevicesSummary({}), "?");
-  EXPECT_EQ(DevicesSummary(
-                {{"heddle.dev/a", "dgx", 1, DeviceState::kOffered, "", 8, 8},
-                 {"heddle.dev/b", "dgx", 1, DeviceState::kPending, "the kubelet is away", 8, 8},
-                 {"heddle.dev/c", "dgx", 1, DeviceState::kRefused, "no NIC", 0, 0},
-                 {"rdma/hca", "shared", 1, DeviceState::kElsewhere, "its plugin is RdmaShared", 63, 63}}),
-            "2/4");
   EXPECT_EQ(
-      DevicesSummary({{"heddle.dev/a", "dgx", 1, DeviceState::kElsewhere, "another plugin offers it", 0, 8}}),
+      DevicesSummary(
+          {{"heddle.dev/a", {"dgx", 1, {}}, DeviceState::kOffered, "", 8, 8},
+           {"heddle.dev/b", {"dgx", 1, {}}, DeviceState::kPending, "the kubelet is away", 8, 8},
+           {"heddle.dev/c", {"dgx", 1, {}}, DeviceState::kRefused, "no NIC", 0, 0},
+           {"rdma/hca", {"shared", 1, {}}, DeviceState::kElsewhere, "its plugin is RdmaShared", 63, 63}}),
+      "2/4");
+  EXPECT_EQ(
+      DevicesSummary(
+          {{"heddle.dev/a", {"dgx", 1, {}}, DeviceState::kElsewhere, "another plugin offers it", 0, 8}}),
       "0/1");
 }
 

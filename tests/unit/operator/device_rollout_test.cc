@@ -266,7 +266,7 @@ TEST(DeviceRollout, WaitsForAnotherPluginUntilTheKubeletHasADeviceOfIt) {
   EXPECT_TRUE(rollout.await_plugin.empty());
 
   Offer(other, rollout, DeviceState::kPending);
-  other.reports[0] = {"rdma/hca", "shared", 1, DeviceState::kPending, "the kubelet lists none", 0, 0};
+  other.reports[0] = {"rdma/hca", {"shared", 1, {}}, DeviceState::kPending, "the kubelet lists none", 0, 0};
   rollout = decide();
   EXPECT_EQ(ReasonOf(rollout, "shared"), "Waiting");
   EXPECT_THAT(rollout.await_plugin.at("shared"), ElementsAre("b"));
@@ -274,7 +274,8 @@ TEST(DeviceRollout, WaitsForAnotherPluginUntilTheKubeletHasADeviceOfIt) {
             "1 of 2 nodes wait for the plugin; b: rdma/hca: the kubelet lists none");
 
   // An agent of an older version, which did not look.
-  other.reports[0] = {"rdma/hca", "shared", 1, DeviceState::kElsewhere, "its plugin is RdmaShared", 0, 0};
+  other.reports[0] = {"rdma/hca", {"shared", 1, {}}, DeviceState::kElsewhere, "its plugin is RdmaShared", 0,
+                      0};
   rollout = decide();
   EXPECT_EQ(ReasonOf(rollout, "shared"), "Waiting");
   EXPECT_THAT(rollout.statuses.at("shared").problems,

@@ -89,7 +89,7 @@ TEST_F(LosslessMadeAnewTest, WhatIsReportedOfTheOldOneLateIsNoAnswerWhereItsNode
   policy.spec.policy.mtu = 8000;
   Tell(Decide());
   nodes[0].reports = late;
-  EXPECT_EQ(nodes[0].wishes.at(0).generation, late.at(0).generation);
+  EXPECT_EQ(nodes[0].wishes.at(0).generation, late.at(0).edition.generation);
   EXPECT_THAT(NodesWithMtu(Decide(), 8000), testing::ElementsAre("a"));
   ReportCompliant(nodes[0]);
   EXPECT_THAT(NodesWithMtu(Decide(), 8000), testing::ElementsAre("a", "b", "c"));

@@ -476,8 +476,9 @@ TEST_F(NodeDevicesTest, AnAgentThatStartsAgainKeepsWhatWasSaidOfAnotherPluginUnt
   NodeDevices& devices = Start();
   crds::DeviceWish wish = Nics();
   wish.plugin = crds::DevicePlugin::kRdmaShared;
-  devices.Restore({{kResource, "all", 4, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 2, 2}},
-                  "boot-1");
+  devices.Restore(
+      {{kResource, {"all", 4, {}}, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 2, 2}},
+      "boot-1");
   devices.Wish({wish}, {});
   devices.Look(seen_);
   EXPECT_TRUE(WaitForReport(crds::DeviceState::kElsewhere, 2));
@@ -521,7 +522,7 @@ TEST_F(NodeDevicesTest, WhatWasSaidBeforeARebootOrOfAnotherGenerationOfThePolicy
 TEST_F(NodeDevicesTest, AnAgentThatStartsAgainStaysOfferedWhileTheKubeletIsBeingAsked) {
   seen_.boot_id = "boot-1";
   NodeDevices& devices = Start();
-  devices.Restore({{kResource, "all", 4, crds::DeviceState::kOffered, "", 8, 8}}, "boot-1");
+  devices.Restore({{kResource, {"all", 4, {}}, crds::DeviceState::kOffered, "", 8, 8}}, "boot-1");
   devices.Wish({Nics()}, {});
   devices.Look(seen_);
   ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));

@@ -53,9 +53,9 @@ TEST_F(MetricsTest, ShowsALinkByItsRailAndLeaf) {
 TEST_F(MetricsTest, ShowsWhatTheKubeletCanGive) {
   EXPECT_THAT(Text(), Not(HasSubstr("heddle_devices")));
   metrics_.Offered(
-      {{"heddle.dev/rail0", "all", 1, crds::DeviceState::kOffered, "", 7, 8},
-       {"heddle.dev/gpu", "all", 1, crds::DeviceState::kPending, "the kubelet is away", 8, 8},
-       {"rdma/hca", "all", 1, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 63, 63}});
+      {{"heddle.dev/rail0", {"all", 1, {}}, crds::DeviceState::kOffered, "", 7, 8},
+       {"heddle.dev/gpu", {"all", 1, {}}, crds::DeviceState::kPending, "the kubelet is away", 8, 8},
+       {"rdma/hca", {"all", 1, {}}, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 63, 63}});
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("heddle_devices{resource=\"heddle.dev/rail0\",health=\"healthy\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("heddle_devices{resource=\"heddle.dev/rail0\",health=\"unhealthy\"} 1\n"));

@@ -191,7 +191,8 @@ TEST_F(PublisherTest, TheFirstWriteHasWhatTheSpecMakesOfTheDevices) {
   options.on_change = [&](const Json& /*object*/) {
     if (publisher_->writes() == 0 && publisher_->RunOnce({})) early = true;
     DeviceNews news;
-    news.reports = {{"rdma/hca", "all", 3, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 3, 3}};
+    news.reports = {
+        {"rdma/hca", {"all", 3, {}}, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 3, 3}};
     publisher_->Offer(news);
   };
   publisher_ = std::make_unique<Publisher>(client_, clock_, base::Random(1), std::move(options));
@@ -220,7 +221,8 @@ TEST_F(PublisherTest, TheFirstWriteWaitsForTheDevicesWhereAnotherLookComesBetwee
   };
   options.on_change = [&](const Json& /*object*/) {
     DeviceNews news;
-    news.reports = {{"rdma/hca", "all", 3, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 3, 3}};
+    news.reports = {
+        {"rdma/hca", {"all", 3, {}}, crds::DeviceState::kElsewhere, "its plugin is RdmaShared", 3, 3}};
     publisher_->Offer(news);
   };
   publisher_ = std::make_unique<Publisher>(client_, clock_, base::Random(1), std::move(options));
