@@ -196,9 +196,10 @@ bool IsOfMarking(lossless::Setting setting) {
 // Why a port is not known to treat marked packets as its policy says; empty = it was read back, and does.
 std::string WhyUnproved(const std::string& port, const crds::LosslessWish& wish, const NcclFacts& facts) {
   if (!facts.reports) return "has not been read yet";
+  const crds::PolicyEdition edition = crds::EditionOf(wish);
   for (const crds::LosslessReport& one : *facts.reports) {
     if (std::find(one.ports.begin(), one.ports.end(), port) == one.ports.end()) continue;
-    if (one.edition != crds::EditionOf(wish)) continue;
+    if (one.edition != edition) continue;
     if (one.state == crds::LosslessState::kUnknown) return "cannot be read";
     for (const crds::PortDrift& drift : one.drift) {
       if (IsOfMarking(drift.drift.setting))
