@@ -142,12 +142,7 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, base::Clock& 
   for (Ground& one : ground.grounds.fabrics) {
     for (std::size_t n = 0; n < one.nodes.size(); ++n) {
       const topology::Node& found = one.fabric->nodes[n].node;
-      const auto node = ground.nodes.find(found.name);
-      const bool there = node != ground.nodes.end();
-      crds::NodeUse use;
-      use.gone = !ground.nodes.empty() && !there;
-      use.silent = late.contains(found.name);
-      one.nodes[n].unusable = WhyUnusable(std::move(use), there ? &node->second : nullptr, found);
+      one.nodes[n].unusable = WhyUnusable(found, ground.nodes, true, late);
     }
   }
   return ground;

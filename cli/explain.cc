@@ -362,14 +362,9 @@ std::set<kube::ObjectKey> FindBegun(const ExplainReading& reading, const std::ve
 
 void TakeNodes(const ExplainReading& reading, Stuck& stuck) {
   for (const Json& node : reading.nodes) stuck.nodes[kube::Name(node)] = node;
-  const bool knows_all = !stuck.nodes.empty() && !reading.fabrics.in_files;  // files may hold some of them
+  const bool all = !reading.fabrics.in_files;  // files may hold some of them
   for (const crds::NodeTopology& one : reading.fabrics.topologies) {
-    const auto node = stuck.nodes.find(one.name);
-    const bool there = node != stuck.nodes.end();
-    crds::NodeUse use;
-    use.gone = knows_all && !there;
-    use.silent = reading.late_agents.contains(one.name);
-    std::string why = WhyUnusable(std::move(use), there ? &node->second : nullptr, one.status.node);
+    std::string why = WhyUnusable(one.status.node, stuck.nodes, all, reading.late_agents);
     if (!why.empty()) stuck.unusable[one.name] = std::move(why);
   }
 }

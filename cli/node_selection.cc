@@ -2,19 +2,24 @@
 
 #include <algorithm>
 
+#include "crds/node_use.h"
 #include "kube/object.h"
 
 namespace heddle::cli {
 
 using topology::NodeId;
 
-std::string WhyUnusable(crds::NodeUse use, const Json* node, const topology::Node& found) {
-  if (node != nullptr) {
-    const crds::NodeUse said = crds::NodeUseOf(*node);
-    use.ready = said.ready;
-    use.cordoned = said.cordoned;
-    if (const auto offered = crds::OfferedGpusOf(*node)) use.gpus = crds::CompareGpus(offered->count, found);
+std::string WhyUnusable(const topology::Node& found, const std::map<std::string, Json>& nodes, bool all,
+                        const std::set<std::string>& late_agents) {
+  crds::NodeUse use;
+  if (const auto node = nodes.find(found.name); node != nodes.end()) {
+    use = crds::NodeUseOf(node->second);
+    if (const auto offered = crds::OfferedGpusOf(node->second))
+      use.gpus = crds::CompareGpus(offered->count, found);
+  } else {
+    use.gone = all && !nodes.empty();
   }
+  use.silent = late_agents.contains(found.name);
   if (!topology::Check(found).empty()) use.published = "TopologyContradictory";
   return crds::WhyOutOfUse(use);
 }
