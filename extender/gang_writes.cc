@@ -111,8 +111,7 @@ base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& g
 }
 
 PlanAnswer GangController::Look::Repaired(const RepairRanks& repair) const {
-  return RepairMembers(*snapshot, members, crds::ToRows(*gang->status.placement), repair.lost, {},
-                       repair.barred);
+  return RepairMembers(*snapshot, members, crds::ToRows(*gang->status.placement), repair.lost, repair.barred);
 }
 
 base::Status GangController::Repair(const Look& look, const RepairRanks& repair,

@@ -35,8 +35,8 @@ placement::Remainder LeftOf(const GangMembers& members) {
 class RequestBuilder {
  public:
   RequestBuilder(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-                 const std::set<std::string>& kept, BarredNodes barred = {})
-      : snapshot_(snapshot), view_(view), members_(members), kept_(kept), barred_(std::move(barred)) {}
+                 BarredNodes barred = {})
+      : snapshot_(snapshot), view_(view), members_(members), barred_(std::move(barred)) {}
 
   // The planner knows a resource that is short; what to do about it depends on what it is.
   placement::Refusal Refused(placement::Refusal refusal) const {
@@ -57,7 +57,9 @@ class RequestBuilder {
     return refusal;
   }
 
-  placement::GangRequest Build(Spares spares) {
+  // `kept`: nodes that are closed to all ranks.
+  placement::GangRequest Build(Spares spares, std::set<std::string> kept = {}) {
+    kept_ = std::move(kept);
     const crds::GangSpec& spec = members_.spec;
     const placement::Remainder left = LeftOf(members_);
     request_.parallelism = left.parallelism;
@@ -151,7 +153,7 @@ class RequestBuilder {
   const Snapshot& snapshot_;
   const FabricView& view_;
   const GangMembers& members_;
-  const std::set<std::string>& kept_;
+  std::set<std::string> kept_;
   const BarredNodes barred_;
   placement::GangRequest request_;
   // By channel, fingerprint and barred nodes.
@@ -233,7 +235,7 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
 
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
                                  const std::set<std::string>& kept, Spares spares) {
-  return RequestBuilder(snapshot, view, members, kept).Build(spares);
+  return RequestBuilder(snapshot, view, members).Build(spares, kept);
 }
 
 std::set<std::string> NodesNeeded(const FabricView& view, const placement::ClusterState& state,
@@ -255,8 +257,8 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
   }
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
-    RequestBuilder builder(snapshot, view, members, kept);
-    const placement::GangRequest request = builder.Build(spares);
+    RequestBuilder builder(snapshot, view, members);
+    const placement::GangRequest request = builder.Build(spares, kept);
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
       Keep(best, known, ToRows(view, std::move(*plan), left.pods, all), view.fabric->gpu_count());
@@ -297,12 +299,11 @@ namespace {
 class Standing {
  public:
   Standing(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-           const std::vector<crds::PlacedPod>& current, const std::set<std::string>& kept,
-           const BarredNodes& barred)
+           const std::vector<crds::PlacedPod>& current, const BarredNodes& barred)
       : view_(view),
         current_(current),
         left_(LeftOf(members).pods),
-        builder_(snapshot, view, members, kept, barred),
+        builder_(snapshot, view, members, barred),
         request_(builder_.Build(Spares::kUse)),  // that is what they are for, also where every rank is lost
         state_(view.state) {
     state_.SetLoads(view.LoadsWithout(members.key.owner_uid));  // its own is no other gang's
@@ -374,7 +375,7 @@ std::int64_t More(std::int64_t micros) {
 
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
-                         const std::set<std::string>& kept, const BarredNodes& barred) {
+                         const BarredNodes& barred) {
   const FabricView* view = FabricUnder(snapshot, current);
   const bool slots =
       std::any_of(current.begin(), current.end(), [](const auto& row) { return row.has_slot(); });
@@ -385,7 +386,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
         {}};
   }
   if (view == nullptr) return NoFabric(snapshot);
-  return Standing(snapshot, *view, members, current, kept, barred).Move(lost);
+  return Standing(snapshot, *view, members, current, barred).Move(lost);
 }
 
 std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMembers& members,
@@ -394,7 +395,7 @@ std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMe
   constexpr std::size_t kMostTrials = 8;  // each is a planning
   const FabricView* view = FabricUnder(snapshot, current);
   if (view == nullptr || slow.empty()) return std::nullopt;
-  Standing standing(snapshot, *view, members, current, {}, barred);
+  Standing standing(snapshot, *view, members, current, barred);
   const auto now = standing.Price();
   if (!now) return std::nullopt;
   const auto move = [&](std::vector<int> ranks, std::int64_t limit) -> std::optional<FasterGang> {

@@ -49,7 +49,7 @@ std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& sn
 // New slots for `lost` ranks only, none of them on a node that is barred to the rank; the others keep theirs.
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
-                         const std::set<std::string>& kept, const BarredNodes& barred = {});
+                         const BarredNodes& barred = {});
 
 // The same for `slow` ranks, whose slots can be used: only where that shortens the predicted step by more than one part
 // in a hundred, and for no more of them than that takes. Nothing where they do as well in the slots that they have.

@@ -131,7 +131,7 @@ TEST(DoneRank, KeepsItsRowInARepairOfTheOthers) {
       {names[0], 0xFF, {}}, {}, {names[1], 0xFF, {}}, {names[2], 0xFF, {}}};
   stage.nodes[1]->cordoned = true;
   const GangMembers members = FourOfWhich("1", {0, 2, 3});
-  const PlannedGang plan = Planned(RepairMembers(stage.Take(), members, rows, {2}, {}));
+  const PlannedGang plan = Planned(RepairMembers(stage.Take(), members, rows, {2}));
   ASSERT_THAT(plan.rows, SizeIs(4));
   EXPECT_EQ(plan.rows[0], rows[0]);
   EXPECT_EQ(plan.rows[1], rows[1]);
@@ -147,7 +147,7 @@ TEST(DoneRank, ThatHadASlotIsGivenNoOtherInARepair) {
       {names[0], 0xFF, {}}, {"gone", 0xFF, {}}, {names[1], 0xFF, {}}, {names[2], 0xFF, {}}};
   stage.nodes[1]->cordoned = true;
   const GangMembers members = FourOfWhich("1", {0, 2, 3});
-  const PlannedGang plan = Planned(RepairMembers(stage.Take(), members, rows, {2}, {}));
+  const PlannedGang plan = Planned(RepairMembers(stage.Take(), members, rows, {2}));
   ASSERT_THAT(plan.rows, SizeIs(4));
   EXPECT_EQ(plan.rows[1], rows[1]);
   EXPECT_EQ(plan.rows[2].node, names[3]);
@@ -158,7 +158,7 @@ TEST(DoneRank, ThatComesAgainWhereNoRankHasASlotIsToldWhatItWaitsFor) {
   const Snapshot snapshot = Stage(Line(4)).Take();
   const GangMembers members = FourOfWhich("0-1", {2});
   const auto sentence = [&](const std::vector<crds::PlacedPod>& rows) {
-    const PlanAnswer answer = RepairMembers(snapshot, members, rows, {2}, {});
+    const PlanAnswer answer = RepairMembers(snapshot, members, rows, {2});
     const auto* refusal = std::get_if<placement::Refusal>(&answer);
     return refusal == nullptr ? std::string("planned") : refusal->sentence;
   };
@@ -219,7 +219,7 @@ TEST(DoneRank, ThatComesAgainIsPlannedOrGetsASlotOfItsOwn) {
   EXPECT_THAT(repair->lost, ElementsAre(1));
   EXPECT_THAT(repair->why, HasSubstr("rank 1: a rank that was done"));
   const PlannedGang repaired = Planned(
-      RepairMembers(scene.snapshot, members, crds::ToRows(*scene.gang.status.placement), repair->lost, {}));
+      RepairMembers(scene.snapshot, members, crds::ToRows(*scene.gang.status.placement), repair->lost));
   ASSERT_THAT(repaired.rows, SizeIs(4));
   EXPECT_EQ(repaired.rows[1].node, scene.names[3]);
 }
