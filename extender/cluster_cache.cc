@@ -398,7 +398,7 @@ ReadPods ClusterCache::PodsOf(const GangKey& key) {
 }
 
 std::shared_ptr<const crds::Gang> ClusterCache::GangOf(const GangKey& key) {
-  for (auto& gang : parsed_gangs_.All(gang_view_.List())) {
+  for (const auto& gang : Gangs()) {
     if (KeyOfGang(*gang) == key) return gang;
   }
   return nullptr;
@@ -456,8 +456,8 @@ std::vector<kube::ObjectPtr> ClusterCache::SuspendedByUs() const {
   std::vector<kube::ObjectPtr> suspended;
   for (const Owners& one : owners_) {
     if (SuspendSwitchOf(one.resource.ApiVersion(), one.resource.kind) == nullptr) continue;
-    for (kube::ObjectPtr& object : one.reflector->store().List()) {
-      if (extender::SuspendedByUs(*object)) suspended.push_back(std::move(object));
+    for (const kube::ObjectPtr& object : one.reflector->store().List()) {
+      if (extender::SuspendedByUs(*object)) suspended.push_back(object);
     }
   }
   return suspended;
@@ -487,13 +487,13 @@ bool ClusterCache::KnowsGangPod(const std::string& uid) const {
 
 std::set<GangKey> ClusterCache::AllGangs() {
   std::set<GangKey> keys;
-  for (const auto& gang : parsed_gangs_.All(gang_view_.List())) keys.insert(KeyOfGang(*gang));
+  for (const auto& gang : Gangs()) keys.insert(KeyOfGang(*gang));
   const std::lock_guard lock(mutex_);
   for (const auto& [key, pods] : pods_of_) keys.insert(key);
   return keys;
 }
 
-std::vector<Shared<crds::Gang>> ClusterCache::Gangs() {
+base::SharedList<Shared<crds::Gang>> ClusterCache::Gangs() {
   return parsed_gangs_.All(gang_view_.List());
 }
 
@@ -523,8 +523,8 @@ std::map<std::string, ClusterCache::Machine> ClusterCache::TakeMachines() {
 
 // Building a fabric of 5,000 nodes takes far longer than seeing that nothing in it has changed. Machines that stay are
 // taken from the fabrics before, so that no second copy of them has to be kept.
-Shared<FabricSet> ClusterCache::Fabrics(const std::vector<kube::ObjectPtr>& objects,
-                                        const std::vector<Shared<TopologyFacts>>& topologies) {
+Shared<FabricSet> ClusterCache::Fabrics(const kube::SortedObjects& objects,
+                                        const base::SharedList<Shared<TopologyFacts>>& topologies) {
   auto declared = parsed_fabrics_.All(fabric_view_.List());
   const std::lock_guard lock(fabric_mutex_);
   std::map<std::string, Machine> read = TakeMachines();
@@ -563,7 +563,7 @@ Shared<FabricSet> ClusterCache::Fabrics(const std::vector<kube::ObjectPtr>& obje
       published.push_back(std::move(topology->status.node));
     }
   }
-  built_ = std::make_shared<const FabricSet>(AssembleFabrics(std::move(published), silent, declared));
+  built_ = std::make_shared<const FabricSet>(AssembleFabrics(std::move(published), silent, declared.items()));
   built_from_ = topologies;
   declared_ = std::move(declared);
   return built_;
@@ -581,13 +581,13 @@ std::set<int> ClusterCache::RanksDone(const crds::Gang& gang) const {
 
 SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {
   SnapshotInputs inputs;
-  const std::vector<kube::ObjectPtr> topologies = topology_view_.List();
+  const kube::SortedObjects topologies = topology_view_.List();
   inputs.topologies = parsed_topologies_.All(topologies);
   inputs.fabrics = Fabrics(topologies, inputs.topologies);
   inputs.nodes = parsed_nodes_.All(nodes_.store().List());
   inputs.pods = parsed_pods_.All(pod_view_.List());
-  inputs.gangs = parsed_gangs_.All(gang_view_.List());
-  std::erase_if(inputs.gangs, [&](const auto& gang) { return without && KeyOfGang(*gang) == *without; });
+  inputs.gangs = Gangs();
+  if (without) inputs.gangs = Gangs().Without([&](const auto& gang) { return KeyOfGang(*gang) == *without; });
   for (const auto& gang : inputs.gangs) {
     if (std::set<int> done = RanksDone(*gang); !done.empty()) inputs.done[KeyOfGang(*gang)] = std::move(done);
   }

@@ -73,8 +73,8 @@ class ClusterCache {
   // Whether a pod of any gang of this owner, by GangKey::owner_uid, is live or still holds its node's GPUs.
   bool HasPods(const std::string& ns, const std::string& owner_uid) const;
   bool KnowsGangPod(const std::string& uid) const;
-  std::set<GangKey> AllGangs();             // those with pods and those with an object
-  std::vector<Shared<crds::Gang>> Gangs();  // those with an object
+  std::set<GangKey> AllGangs();                  // those with pods and those with an object
+  base::SharedList<Shared<crds::Gang>> Gangs();  // those with an object
   // `without`: a gang whose own reservation is to be left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
   void SetStaleNodes(std::set<std::string> nodes);
@@ -112,8 +112,8 @@ class ClusterCache {
   Shared<TopologyFacts> ReadFacts(const kube::Json& object);
   std::map<std::string, Machine> TakeMachines();
   // `topologies` is what could be read of `objects`; both in the order of their names.
-  Shared<FabricSet> Fabrics(const std::vector<kube::ObjectPtr>& objects,
-                            const std::vector<Shared<TopologyFacts>>& topologies);
+  Shared<FabricSet> Fabrics(const kube::SortedObjects& objects,
+                            const base::SharedList<Shared<TopologyFacts>>& topologies);
   Slimming SlimmingOf(const kube::Resource& resource) const;
 
   kube::Client& client_;
@@ -143,8 +143,8 @@ class ClusterCache {
   std::mutex machines_mutex_;
   std::map<std::string, Machine> machines_;
   std::mutex fabric_mutex_;
-  std::vector<Shared<TopologyFacts>> built_from_;
-  std::vector<Shared<crds::Fabric>> declared_;
+  base::SharedList<Shared<TopologyFacts>> built_from_;
+  base::SharedList<Shared<crds::Fabric>> declared_;
   Shared<FabricSet> built_;
 };
 

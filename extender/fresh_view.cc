@@ -53,10 +53,20 @@ kube::ObjectPtr FreshView::Get(const kube::ObjectKey& key) const {
   return merged;
 }
 
-// The store's list is long and in order, what lies over it is short: each entry is looked up in it.
-std::vector<kube::ObjectPtr> FreshView::List() const {
+kube::SortedObjects FreshView::List() const {
   const std::lock_guard lock(mutex_);
-  std::vector<kube::ObjectPtr> list = store_.List();
+  kube::SortedObjects cached = store_.List();
+  if (relaid_ || !cached.SharesWith(listed_from_)) {
+    listed_ = newer_.empty() ? cached : Laid(cached);
+    listed_from_ = std::move(cached);
+    relaid_ = false;
+  }
+  return listed_;
+}
+
+// The store's list is long and in order, what lies over it is short: each entry is looked up in it.
+kube::SortedObjects FreshView::Laid(const kube::SortedObjects& cached) const {
+  std::vector<kube::ObjectPtr> list = cached.items();
   const auto before = [](const kube::ObjectPtr& a, const kube::ObjectPtr& b) {
     return kube::KeyOf(*a) < kube::KeyOf(*b);
   };
@@ -66,10 +76,10 @@ std::vector<kube::ObjectPtr> FreshView::List() const {
     const auto at = std::lower_bound(
         list.begin(), list.end(), it->first,
         [](const kube::ObjectPtr& a, const kube::ObjectKey& b) { return kube::KeyOf(*a) < b; });
-    const bool cached = at != list.end() && kube::KeyOf(**at) == it->first;
+    const bool known = at != list.end() && kube::KeyOf(**at) == it->first;
     bool settled = false;
-    kube::ObjectPtr object = Merge(cached ? *at : nullptr, it->second, settled);
-    if (cached) {
+    kube::ObjectPtr object = Merge(known ? *at : nullptr, it->second, settled);
+    if (known) {
       replaced.emplace_back(at - list.begin(), std::move(object));
     } else if (object != nullptr) {
       added.push_back(std::move(object));
@@ -90,6 +100,7 @@ void FreshView::Saw(kube::Json object, base::MonotonicTime now) {
   std::string uid = kube::Uid(object);
   auto shared = std::make_shared<const kube::Json>(std::move(object));
   const std::lock_guard lock(mutex_);
+  relaid_ = true;
   if (std::find(lost_.begin(), lost_.end(), uid) != lost_.end()) return;
   const kube::ObjectPtr cached = store_.Get(key);
   if (cached != nullptr && AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*shared))) {
@@ -109,6 +120,7 @@ void FreshView::Saw(kube::Json object, base::MonotonicTime now) {
 
 void FreshView::Gone(const kube::ObjectKey& key, const std::string& uid, base::MonotonicTime now) {
   const std::lock_guard lock(mutex_);
+  relaid_ = true;
   const auto laid = newer_.find(key);
   const bool another = laid != newer_.end() && laid->second.object != nullptr && laid->second.uid != uid;
   if (another) return;  // it has the name now
@@ -120,6 +132,7 @@ void FreshView::Gone(const kube::ObjectKey& key, const std::string& uid, base::M
 
 void FreshView::CacheLost(const kube::ObjectKey& key, const std::string& uid) {
   const std::lock_guard lock(mutex_);
+  relaid_ = true;
   const auto found = newer_.find(key);
   if (found != newer_.end() && found->second.uid == uid) newer_.erase(found);
   lost_.push_back(uid);
@@ -142,6 +155,7 @@ std::vector<kube::ObjectPtr> FreshView::SawAll(const kube::ObjectChanges& list, 
   }
   std::vector<kube::ObjectPtr> vanished;
   const std::lock_guard lock(mutex_);
+  relaid_ = true;
   for (auto it = newer_.begin(); it != newer_.end();) {
     const kube::ObjectPtr object = it->second.object;
     const kube::ObjectPtr cached = store_.Get(it->first);
@@ -175,6 +189,7 @@ std::vector<kube::ObjectKey> FreshView::Overdue(base::MonotonicTime now) const {
 
 void FreshView::Forget(const kube::ObjectKey& key) {
   const std::lock_guard lock(mutex_);
+  relaid_ = true;
   newer_.erase(key);
 }
 

@@ -27,7 +27,7 @@ class FreshView {
   FreshView& operator=(const FreshView&) = delete;
 
   kube::ObjectPtr Get(const kube::ObjectKey& key) const;
-  std::vector<kube::ObjectPtr> List() const;  // sorted by key
+  kube::SortedObjects List() const;  // the very list of the last call while nothing changes
 
   // Passed over where something newer is known: a read may have been on its way while we wrote.
   void Saw(kube::Json object, base::MonotonicTime now);
@@ -53,11 +53,16 @@ class FreshView {
     std::string uid;
     base::MonotonicTime since{};
   };
+  kube::SortedObjects Laid(const kube::SortedObjects& cached) const;  // over that list
   kube::ObjectPtr Merge(const kube::ObjectPtr& cached, const Entry& entry, bool& settled) const;
 
   const kube::Store& store_;
   mutable std::mutex mutex_;
   mutable std::map<kube::ObjectKey, Entry> newer_;
+  // The last list and what it was laid over; whether something else has been laid since. What the cache has caught up
+  // with is no such thing: then the cache itself has changed.
+  mutable kube::SortedObjects listed_, listed_from_;
+  mutable bool relaid_ = false;
   // Uids that the cache has lost of late: the answer to a write may come in after the deletion that followed
   // it.
   std::deque<std::string> lost_;

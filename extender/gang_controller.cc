@@ -108,7 +108,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     return {};
   }
   if (key == kCountKey) {
-    metrics_.Gangs(CountGangs(cache_.Gangs()));
+    metrics_.Gangs(CountGangs(cache_.Gangs().items()));
     return {};
   }
   if (key == kLeadKey && !leading_) {
@@ -146,7 +146,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (key == kSettleKey) {
     cache_.SettleOverdue(stop);
     if (options_.mode == Mode::kObserve) {
-      for (const crds::Gang& gang : SurplusObservations(cache_.Gangs())) {
+      for (const crds::Gang& gang : SurplusObservations(cache_.Gangs().items())) {
         TRY(Delete(gang, "newer observations take its place", stop));
       }
     }
@@ -190,8 +190,8 @@ void GangController::PublishSnapshot() {
   Shared<Snapshot> snapshot = snapshots_.Of(inputs);
   if (snapshot != counted_) metrics_.Stands(TakeCensus(*snapshot));
   counted_ = snapshot;
-  metrics_.Gangs(CountGangs(inputs.gangs));
-  metrics_.DevicesDiffer(CountDevicesDiffer(inputs.gangs));
+  metrics_.Gangs(CountGangs(inputs.gangs.items()));
+  metrics_.DevicesDiffer(CountDevicesDiffer(inputs.gangs.items()));
   Publish(std::move(snapshot));
 }
 

@@ -164,7 +164,7 @@ base::Result<std::vector<GangController::Holding>> GangController::Holdings(cons
     const kube::ObjectPtr object = cache_.pods().Get(pod->key);
     if (object == nullptr) continue;
     holdings.push_back(
-        HoldingOf(*pod, std::make_shared<const kube::Json>(kube::Unpacked(*object)), inputs.gangs));
+        HoldingOf(*pod, std::make_shared<const kube::Json>(kube::Unpacked(*object)), inputs.gangs.items()));
   }
   return holdings;
 }
@@ -287,7 +287,7 @@ base::Status GangController::YieldOne(const crds::Gang& gang, const std::stop_to
       if (IsSuspended(*chain.owners.back())) return {};
     }
   }
-  if (!Needed(gang, cache_.Gangs())) {
+  if (!Needed(gang, cache_.Gangs().items())) {
     return Spare(gang, "NotNeeded", "the room is not needed any more", stop);
   }
   if (gang.status.preempted_by == NameOf(gang)) {

@@ -42,7 +42,7 @@ Whereabouts Find(const Snapshot& snapshot, const GangMembers& members) {
 
 // The cluster as it would be without the gang, and the gang as it came.
 SnapshotInputs Without(SnapshotInputs inputs, const GangKey& key) {
-  std::erase_if(inputs.pods, [&key](const auto& pod) { return pod->gang == key; });
+  inputs.pods = inputs.pods.Without([&key](const auto& pod) { return pod->gang == key; });
   return inputs;
 }
 

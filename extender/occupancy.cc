@@ -170,7 +170,7 @@ void Claims::HoldAssumed(const PodFacts& pod) {
 
 // Null where there is none.
 template <class T>
-Shared<T> FindNamed(const std::vector<Shared<T>>& sorted, std::string_view name) {
+Shared<T> FindNamed(const base::SharedList<Shared<T>>& sorted, std::string_view name) {
   const auto at =
       std::lower_bound(sorted.begin(), sorted.end(), name,
                        [](const Shared<T>& one, std::string_view key) { return one->name < key; });

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_list.h"
 #include "kube/store.h"
 
 namespace heddle::extender {
@@ -20,10 +21,12 @@ class Parsed {
   using Read = std::function<std::shared_ptr<const T>(const kube::Json& object)>;
   explicit Parsed(Read read) : read_(std::move(read)) {}
 
-  // Those that could be read, in the objects' order. Forgets what is not among them. Requires: the objects in the order
-  // of their keys, as caches list them; in any other, some are read again.
-  std::vector<std::shared_ptr<const T>> All(const std::vector<kube::ObjectPtr>& objects) {
+  // Those that could be read, in the objects' order; the very list of the last call where `objects` is that of the last
+  // call. Forgets what is not among them. Requires: the objects in the order of their keys, as caches list them; in any
+  // other, some are read again.
+  base::SharedList<std::shared_ptr<const T>> All(const kube::SortedObjects& objects) {
     const std::lock_guard lock(mutex_);
+    if (objects.SharesWith(read_from_)) return values_;
     std::vector<Reading> readings;
     readings.reserve(objects.size());
     std::vector<std::shared_ptr<const T>> values;
@@ -40,7 +43,9 @@ class Parsed {
       if (readings.back().value != nullptr) values.push_back(readings.back().value);
     }
     readings_ = std::move(readings);
-    return values;
+    values_ = std::move(values);
+    read_from_ = objects;
+    return values_;
   }
 
   // What was read of these when All was last called, null where it cannot be read; of what has changed since, read anew
@@ -80,6 +85,8 @@ class Parsed {
   const Read read_;
   std::mutex mutex_;
   std::vector<Reading> readings_;  // of the last call, in its order
+  kube::SortedObjects read_from_;  // of it, and what it returned
+  base::SharedList<std::shared_ptr<const T>> values_;
 };
 
 }  // namespace heddle::extender

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_list.h"
 #include "crds/fabric.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"
@@ -51,10 +52,11 @@ FabricSet AssembleFabrics(std::vector<topology::Node> published, const std::vect
 
 struct SnapshotInputs {
   Shared<FabricSet> fabrics;
-  std::vector<Shared<NodeFacts>> nodes;
-  std::vector<Shared<TopologyFacts>> topologies;
-  std::vector<Shared<PodFacts>> pods;  // all pods that are bound, gated by us or released by us
-  std::vector<Shared<crds::Gang>> gangs;
+  // Each in the order of its keys.
+  base::SharedList<Shared<NodeFacts>> nodes;
+  base::SharedList<Shared<TopologyFacts>> topologies;
+  base::SharedList<Shared<PodFacts>> pods;  // all pods that are bound, gated by us or released by us
+  base::SharedList<Shared<crds::Gang>> gangs;
   std::set<std::string> stale_nodes;        // whose agents have stopped to report
   std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
   int spares = 0;                           // see Snapshot

@@ -15,7 +15,9 @@ namespace {
 // Walks two lists in the order of their keys and tells `differ` of what is not the very same object in both; a missing
 // one is null.
 template <class T, class Key, class Differ>
-void Compare(const std::vector<Shared<T>>& a, const std::vector<Shared<T>>& b, Key key, Differ differ) {
+void Compare(const base::SharedList<Shared<T>>& a, const base::SharedList<Shared<T>>& b, Key key,
+             Differ differ) {
+  if (a.SharesWith(b)) return;
   auto left = a.begin();
   auto right = b.begin();
   while (left != a.end() || right != b.end()) {

@@ -10,12 +10,15 @@ ObjectPtr Store::Get(const ObjectKey& key) const {
   return found == objects_.end() ? nullptr : found->second;
 }
 
-std::vector<ObjectPtr> Store::List() const {
+SortedObjects Store::List() const {
   const std::lock_guard lock(mutex_);
-  std::vector<ObjectPtr> objects;
-  objects.reserve(objects_.size());
-  for (const auto& [key, object] : objects_) objects.push_back(object);
-  return objects;
+  if (!listed_) {
+    std::vector<ObjectPtr> objects;
+    objects.reserve(objects_.size());
+    for (const auto& [key, object] : objects_) objects.push_back(object);
+    listed_ = std::move(objects);
+  }
+  return *listed_;
 }
 
 std::vector<ObjectKey> Store::Keys() const {
@@ -54,6 +57,7 @@ bool Store::WaitForSync(base::Clock& clock, std::stop_token stop, std::chrono::n
 
 ObjectPtr Store::Put(const ObjectKey& key, ObjectPtr object) {
   const std::lock_guard lock(mutex_);
+  listed_.reset();
   return std::exchange(objects_[key], std::move(object));
 }
 
@@ -61,6 +65,7 @@ ObjectPtr Store::Erase(const ObjectKey& key) {
   const std::lock_guard lock(mutex_);
   const auto found = objects_.find(key);
   if (found == objects_.end()) return nullptr;
+  listed_.reset();
   ObjectPtr old = std::move(found->second);
   objects_.erase(found);
   return old;

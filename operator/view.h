@@ -23,7 +23,7 @@ class StoreView final : public View {
  public:
   explicit StoreView(const kube::Store& store) : store_(store) {}
   kube::ObjectPtr Get(const kube::ObjectKey& key) const override { return store_.Get(key); }
-  std::vector<kube::ObjectPtr> List() const override { return store_.List(); }
+  std::vector<kube::ObjectPtr> List() const override { return store_.List().items(); }
 
  private:
   const kube::Store& store_;

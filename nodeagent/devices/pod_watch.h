@@ -21,7 +21,7 @@ class PodWatch {
            kube::Log log, std::function<void()> on_change);
 
   void Run(std::stop_token stop) { reflector_.Run(std::move(stop)); }
-  std::vector<kube::ObjectPtr> Pods() const { return reflector_.store().List(); }
+  std::vector<kube::ObjectPtr> Pods() const { return reflector_.store().List().items(); }
   // The same, asked of the server anew, for two seconds at most; else what the watch has shown. Of a pod that was bound
   // just now the kubelet may know before the watch does.
   std::vector<kube::ObjectPtr> Now();

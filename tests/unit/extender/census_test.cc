@@ -41,9 +41,9 @@ class Stage {
   Census Take() const {
     SnapshotInputs inputs;
     test::Publish(topologies, {}, inputs);
-    inputs.nodes.assign(nodes.begin(), nodes.end());
-    inputs.pods.assign(pods.begin(), pods.end());
-    inputs.gangs.assign(gangs.begin(), gangs.end());
+    inputs.nodes = std::vector<Shared<NodeFacts>>(nodes.begin(), nodes.end());
+    inputs.pods = std::vector<Shared<PodFacts>>(pods.begin(), pods.end());
+    inputs.gangs = std::vector<Shared<crds::Gang>>(gangs.begin(), gangs.end());
     return TakeCensus(TakeSnapshot(inputs));
   }
 

@@ -49,6 +49,28 @@ TEST_F(FreshViewTest, GivesUpWhatAConsistentListHasNotAndSaysSo) {
   EXPECT_TRUE(view_.List().empty());
 }
 
+TEST_F(FreshViewTest, ListsTheVeryListOfTheLastTimeUntilSomethingIsLaidOverItOrTaken) {
+  const kube::SortedObjects empty = view_.List();
+  view_.Saw(Object("1", "12"), now_);
+  const kube::SortedObjects one = view_.List();
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_TRUE(one.SharesWith(view_.List()));
+  EXPECT_TRUE(empty.empty()) << "who has a list keeps it";
+  view_.Saw(Object("1", "13"), now_);
+  const kube::SortedObjects newer = view_.List();
+  ASSERT_EQ(newer.size(), 1u);
+  EXPECT_EQ(kube::ResourceVersion(*newer[0]), "13");
+  view_.Forget(kName);
+  EXPECT_TRUE(view_.List().empty());
+  view_.Saw(Object("2", "14"), now_);
+  EXPECT_EQ(view_.List().size(), 1u);
+  view_.CacheLost(kName, "2");
+  EXPECT_TRUE(view_.List().empty());
+  view_.Saw(Object("3", "15"), now_);
+  view_.Gone(kName, "3", now_);
+  EXPECT_TRUE(view_.List().empty());
+}
+
 TEST_F(FreshViewTest, IsOverdueHalfAMinuteAfterItWasLastReadAlsoWhereItIsAsItWas) {
   view_.Saw(Object("1", "12"), now_);
   const base::MonotonicTime later = now_ + std::chrono::seconds(30);

@@ -18,7 +18,7 @@ kube::ObjectPtr Object(const std::string& name) {
 // Reads names, and notes which; "bad" cannot be read.
 class ParsedNames : public ::testing::Test {
  protected:
-  std::vector<std::string> Words(const std::vector<std::shared_ptr<const std::string>>& values) {
+  std::vector<std::string> Words(const base::SharedList<std::shared_ptr<const std::string>>& values) {
     std::vector<std::string> words;
     for (const auto& value : values) words.push_back(value == nullptr ? "-" : *value);
     return words;
@@ -39,6 +39,15 @@ TEST_F(ParsedNames, AreReadOnceWhileTheirObjectsStand) {
   EXPECT_THAT(Words(names_.All({a_, bad_, Object("c"), d_})), ElementsAre("a", "c", "d"));
   EXPECT_THAT(read_, ElementsAre("a", "bad", "c", "c", "d"))
       << "another object of the same name, and a new one";
+}
+
+TEST_F(ParsedNames, AreTheVeryListOfTheLastTimeForTheSameListOfObjects) {
+  const kube::SortedObjects objects{a_, bad_};
+  const auto values = names_.All(objects);
+  EXPECT_TRUE(values.SharesWith(names_.All(objects)));
+  EXPECT_THAT(Words(names_.All({a_, c_})), ElementsAre("a", "c"));
+  EXPECT_THAT(Words(names_.All(objects)), ElementsAre("a"));
+  EXPECT_THAT(Words(values), ElementsAre("a")) << "who has a list keeps it";
 }
 
 TEST_F(ParsedNames, AreGivenOfSomeObjectsWithoutReadingThemAgain) {

@@ -48,7 +48,7 @@ class Room {
     std::vector<crds::PlacedPod> rows;
     for (const int node : on) rows.push_back({nodes[std::size_t(node)], gpus, {}});
     gang->status.placement = crds::ToColumns(rows, 1);
-    inputs_.gangs.push_back(gang);
+    inputs_.gangs = With<crds::Gang>(inputs_.gangs, gang);
     holders.push_back({.name = "gang train/" + name,
                        .ns = "train",
                        .owner_uid = name,
@@ -63,7 +63,7 @@ class Room {
     pod->gang = {"other", name + "-owner", 0};
     pod->node = nodes[std::size_t(node)];
     pod->demand.gpus = gpus;
-    inputs_.pods.push_back(pod);
+    inputs_.pods = With<PodFacts>(inputs_.pods, pod);
     holders.push_back({.name = "pod other/" + name,
                        .ns = "other",
                        .owner_uid = name + "-owner",
@@ -80,7 +80,7 @@ class Room {
     pod->gang = {"other", owner_uid, 0};
     pod->node = nodes[std::size_t(node)];
     pod->demand.gpus = 4;
-    inputs_.pods.push_back(pod);
+    inputs_.pods = With<PodFacts>(inputs_.pods, pod);
   }
   // These ranks of the gang are done ("0,2-3"), and their pods are gone.
   void Finish(const std::string& indexes, const std::set<int>& ranks) {
@@ -123,8 +123,15 @@ class Room {
     facts->pods = 110;
     facts->gpus = int(node.gpus.size());
     facts->gpu_resource = "nvidia.com/gpu";
-    inputs_.nodes.push_back(facts);
+    inputs_.nodes = With<NodeFacts>(inputs_.nodes, facts);
     nodes.push_back(node.name);
+  }
+
+  template <class T>
+  static base::SharedList<Shared<T>> With(const base::SharedList<Shared<T>>& list, Shared<T> one) {
+    std::vector<Shared<T>> more = list.items();
+    more.push_back(std::move(one));
+    return more;
   }
 
   std::vector<std::shared_ptr<crds::NodeTopology>> topologies_;

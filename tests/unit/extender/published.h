@@ -15,10 +15,9 @@ inline void Publish(const std::vector<std::shared_ptr<crds::NodeTopology>>& topo
                     extender::SnapshotInputs& inputs) {
   std::vector<topology::Node> published;
   std::vector<std::string> silent;
-  inputs.topologies.clear();
+  std::vector<extender::Shared<extender::TopologyFacts>> facts;
   for (const auto& topology : topologies) {
-    inputs.topologies.push_back(
-        std::make_shared<const extender::TopologyFacts>(extender::FactsOf(*topology)));
+    facts.push_back(std::make_shared<const extender::TopologyFacts>(extender::FactsOf(*topology)));
     if (!topology->status.observed_at) {
       silent.push_back(topology->name);
       continue;
@@ -26,6 +25,7 @@ inline void Publish(const std::vector<std::shared_ptr<crds::NodeTopology>>& topo
     published.push_back(topology->status.node);
     published.back().name = topology->name;
   }
+  inputs.topologies = std::move(facts);
   inputs.fabrics = std::make_shared<const extender::FabricSet>(
       extender::AssembleFabrics(std::move(published), silent, declared));
 }

@@ -131,13 +131,18 @@ class World {
   const T& Any(const std::vector<T>& of) {
     return of[random_.Below(of.size())];
   }
+  template <class T>
+  const T& Any(const base::SharedList<T>& of) {
+    return Any(of.items());
+  }
   std::uint32_t Gpus() { return Chance(3) ? 0 : std::uint32_t(random_.Below(256)); }
   std::string Owner() { return "owner-" + std::to_string(random_.Below(4)); }
   GangKey Key() { return {"train", Owner(), std::int64_t(random_.Below(5) / 4)}; }
 
   // In its place by name, or in place of its like; `value` null takes it away.
   template <class T, class KeyOf>
-  static void Put(std::vector<Shared<T>>& list, const T& like, Shared<T> value, KeyOf key) {
+  static void Put(base::SharedList<Shared<T>>& shared, const T& like, Shared<T> value, KeyOf key) {
+    std::vector<Shared<T>> list = shared.items();
     auto at =
         std::lower_bound(list.begin(), list.end(), key(like),
                          [&key](const Shared<T>& one, const auto& wanted) { return key(*one) < wanted; });
@@ -149,6 +154,7 @@ class World {
     } else if (value != nullptr) {
       list.insert(at, std::move(value));
     }
+    shared = std::move(list);
   }
 
   void Declare() {
@@ -159,15 +165,17 @@ class World {
     declared_.push_back(std::make_shared<const crds::Fabric>(declared));
   }
   void Assemble() {
-    const std::vector<Shared<TopologyFacts>> before = inputs_.topologies;
+    const auto before = inputs_.topologies;
     test::Publish(published_, declared_, inputs_);
-    for (auto& now : inputs_.topologies) {
+    std::vector<Shared<TopologyFacts>> topologies = inputs_.topologies.items();
+    for (auto& now : topologies) {
       for (const auto& old : before) {
         if (old->name == now->name) now = old;
       }
     }
-    std::sort(inputs_.topologies.begin(), inputs_.topologies.end(),
+    std::sort(topologies.begin(), topologies.end(),
               [](const auto& a, const auto& b) { return a->name < b->name; });
+    inputs_.topologies = std::move(topologies);
   }
 
   void NewNode(const std::string& name) {

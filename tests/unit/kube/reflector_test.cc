@@ -455,6 +455,21 @@ TEST_F(ReflectorTest, ListsItsStoreInOrder) {
   EXPECT_THAT(names, ElementsAre("a", "b", "c"));
 }
 
+TEST_F(ReflectorTest, ListsItsStoreAnewOnlyAfterAChange) {
+  Put("a");
+  Start();
+  ASSERT_TRUE(Synced());
+  const SortedObjects before = reflector_->store().List();
+  EXPECT_TRUE(before.SharesWith(reflector_->store().List()));
+  Put("b");
+  ASSERT_TRUE(Has("b"));
+  EXPECT_EQ(before.size(), 1u) << "who has a list keeps it";
+  EXPECT_EQ(reflector_->store().List().size(), 2u);
+  server_.Remove(kConfigMaps, {"a", "b"});
+  ASSERT_TRUE(HasNo("b"));
+  EXPECT_EQ(reflector_->store().List().size(), 1u);
+}
+
 TEST_F(ReflectorTest, LetsOthersWaitForTheFirstState) {
   server_.FailNext({}, 1);
   Start();
