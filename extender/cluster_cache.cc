@@ -587,7 +587,7 @@ SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {
   inputs.nodes = parsed_nodes_.All(nodes_.store().List());
   inputs.pods = parsed_pods_.All(pod_view_.List());
   inputs.gangs = Gangs();
-  if (without) inputs.gangs = Gangs().Without([&](const auto& gang) { return KeyOfGang(*gang) == *without; });
+  if (without) inputs.gangs = inputs.gangs.Without([&](const auto& g) { return KeyOfGang(*g) == *without; });
   for (const auto& gang : inputs.gangs) {
     if (std::set<int> done = RanksDone(*gang); !done.empty()) inputs.done[KeyOfGang(*gang)] = std::move(done);
   }
