@@ -33,11 +33,11 @@ def main():
     parser.add_argument("--waiting", type=int, default=0,
                         help="of crowd: so many gangs of 16 nodes that would fit the cluster and lack room, such as 200, in place "
                              "of those that are too large for it; of repair: all of it again in a full cluster beside so many of them")
-    parser.add_argument("--minutes", type=float, default=10,
-                        help="of mix: until it is fragmented, 95 %% of the jobs that filled it have gone, which takes 252 / --faster: 13 at "
-                             "20, but 84 at 10,000 nodes with --faster 3, where 25 pods a second come, about what two cores can bind")
-    parser.add_argument("--load", type=float, default=0.9, help="of mix: GPUs asked for, as a share of all")
-    parser.add_argument("--faster", type=float, default=20, help="of mix: real seconds in one of the bench")
+    parser.add_argument("--minutes", type=float, default=10, help="of mix, once the cluster is fragmented, which takes 10 to 30 more")
+    parser.add_argument("--load", type=float, default=0.8, help="of mix: GPUs asked for, as a share of all")
+    parser.add_argument("--faster", type=float, default=20,
+                        help="of mix: real seconds in one of the bench; two cores bind about 25 pods a second, so 20 at 1,000 nodes, 4 at "
+                             "5,000, 2 at 10,000")
     parser.add_argument("--seed", type=int, default=20261123)
     parser.add_argument("--bin", default=str(Path(__file__).resolve().parents[1] / "build" / "release" / "bin"))
     arguments = parser.parse_args()

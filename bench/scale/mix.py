@@ -3,12 +3,17 @@
 A synthetic mix by published marginals (Acme's cluster Kalos, 19,907 GPU jobs: GPUs a job mean 26.8, median 1, largest
 1,024; run time mean 1,260 s, median 124 s); sizes and times are drawn apart from each other, which the real jobs' are
 not. Times are divided by --faster. Jobs of one server are pods of no gang, larger ones gangs of whole servers.
+
+How the free GPUs lie depends on who ends and who comes in which order, not on how long each stays. So before the clock
+starts, jobs end at random and others come, as fast as they are bound, until 95 % of those that filled the cluster have
+gone; then each of those that run is given what a random moment leaves of a run time.
 """
 
 import json
 import math
 import random
 import time
+from statistics import NormalDist
 
 from bed import path
 from bed.testing import indexed_job
@@ -17,8 +22,13 @@ from .fleet import TEAM, Binds, cpu_seconds, percentile
 
 SIZES = {1: 0.5075, 2: 0.03, 4: 0.05, 8: 0.2, 16: 0.05, 32: 0.05, 64: 0.045, 128: 0.03, 256: 0.0235, 512: 0.01,
          1024: 0.004}
-MEAN_SECONDS, MEDIAN_SECONDS = 1260.0, 124.0
 MEAN_GPUS = sum(size * share for size, share in SIZES.items())
+MEDIAN_SECONDS, SIGMA = 124.0, math.sqrt(2 * math.log(1260 / 124))  # of a log-normal run time with Kalos' mean
+LONGEST_SECONDS = 86400.0  # where it is cut, so that the mean is 1,126 s
+TURNED_OVER = 0.95  # the share of the jobs of the fill that have gone when the clock starts
+AT_A_TIME = 1 / 3  # of the jobs that run end before others come for them
+PODS_AHEAD = 200  # come before those ahead of them run, while the cluster is filled
+STILL_SECONDS = 20  # in which nobody starts: who waits then has no place until others end
 PARTLY_SECONDS = 60  # for which some pods of a gang may be bound and others not
 
 
@@ -26,20 +36,27 @@ def _parallelism(gpus):
     return f"tp=8,dp={gpus // 8}" if gpus <= 128 else f"tp=8,pp=4,dp={gpus // 32}"
 
 
+def _mean_seconds():
+    """Of a run time that is cut at LONGEST_SECONDS."""
+    normal, mu, cut = NormalDist().cdf, math.log(MEDIAN_SECONDS), math.log(LONGEST_SECONDS)
+    return (math.exp(mu + SIGMA ** 2 / 2) * normal((cut - mu - SIGMA ** 2) / SIGMA) +
+            LONGEST_SECONDS * (1 - normal((cut - mu) / SIGMA)))
+
+
 class Mix:
     def __init__(self, fleet, load, faster, seed):
         self.fleet, self.chance, self.faster = fleet, random.Random(seed), faster
         self.capacity = 8 * len(fleet.cluster.nodes)
-        self.rate = load * self.capacity * faster / (MEAN_GPUS * MEAN_SECONDS)  # jobs a second
+        self.asked = load * self.capacity  # GPUs
+        self.rate = self.asked * faster / (MEAN_GPUS * _mean_seconds())  # jobs a second
         self.jobs, self.count, self.waits, self.binds = {}, 0, {}, Binds(fleet.plane, TEAM)
         self.partly = {}  # gangs that are bound in part, and since when
 
-    def submit(self, lasted=False):
+    def run_time(self):
+        return min(self.chance.lognormvariate(math.log(MEDIAN_SECONDS), SIGMA), LONGEST_SECONDS) / self.faster
+
+    def submit(self, seconds):
         gpus = self.chance.choices(list(SIZES), SIZES.values())[0]
-        sigma = math.sqrt(2 * math.log(MEAN_SECONDS / MEDIAN_SECONDS))
-        seconds = min(self.chance.lognormvariate(math.log(MEDIAN_SECONDS), sigma), 86400) / self.faster
-        if lasted:  # one that was under way when the clock started: longer ones are met more often
-            seconds = self.chance.expovariate(1 / (MEAN_SECONDS * 4)) / self.faster
         pods, each = (1, gpus) if gpus <= 8 else (gpus // 8, 8)
         name = f"job-{self.count:05}"
         self.count += 1
@@ -47,6 +64,7 @@ class Mix:
         body = indexed_job(name, pods, each, annotations=annotations, backoff_limit=1000)
         self.fleet.plane.rest.create(path("jobs", TEAM), body)
         self.jobs[name] = {"pods": pods, "gpus": gpus, "seconds": seconds, "made": time.monotonic(), "runs": None}
+        return self.jobs[name]
 
     def step(self):
         """Notes who runs, and ends whose time is over."""
@@ -63,11 +81,49 @@ class Mix:
                 job["runs"] = last
                 self.waits.setdefault(job["gpus"], []).append(last - job["made"])
             if job["runs"] is not None and now - job["runs"] > job["seconds"]:
-                self.fleet.plane.rest.delete(path("jobs", TEAM, name), propagationPolicy="Background")
-                del self.jobs[name]
-                self.partly.pop(name, None)
-                for pod in [pod for pod in list(self.binds.bound) if pod.startswith(name + "-")]:
-                    self.binds.bound.pop(pod, None)
+                self.end(name)
+
+    def end(self, name):
+        self.fleet.plane.rest.delete(path("jobs", TEAM, name), propagationPolicy="Background")
+        del self.jobs[name]
+        self.partly.pop(name, None)
+        for pod in [pod for pod in list(self.binds.bound) if pod.startswith(name + "-")]:
+            self.binds.bound.pop(pod, None)
+
+    def fill(self, wait=1800):
+        """Jobs without an end come, a few ahead of what runs, until they have what is to be in use."""
+        limit = time.monotonic() + wait
+        waiting, moved = 0, time.monotonic()
+        while time.monotonic() < limit:
+            self.step()
+            asked = sum(job["gpus"] for job in self.jobs.values())
+            ahead = sum(job["pods"] for job in self.jobs.values() if job["runs"] is None)
+            while asked < 0.95 * self.asked and ahead < PODS_AHEAD:
+                job = self.submit(math.inf)
+                asked, ahead = asked + job["gpus"], ahead + job["pods"]
+            if (left := self.picture()["waiting"]) != waiting:
+                waiting, moved = left, time.monotonic()
+            if asked >= 0.95 * self.asked and (waiting == 0 or time.monotonic() - moved > STILL_SECONDS):
+                return
+            time.sleep(0.2)
+
+    def turn_over(self):
+        """A part of the jobs ends, whichever, and others come."""
+        running = [name for name, job in self.jobs.items() if job["runs"] is not None]
+        for name in self.chance.sample(running, round(AT_A_TIME * len(running))):
+            self.end(name)
+        self.fill()
+
+    def start_the_clock(self):
+        """Of a run time that is met at a random moment, as long ones are more often, a random part is left."""
+        times = [self.run_time() for _ in range(20_000)]
+        met = self.chance.choices(times, weights=times, k=len(self.jobs))
+        now = time.monotonic()
+        for job, seconds in zip(self.jobs.values(), met, strict=True):
+            job["seconds"] = seconds * self.chance.random()
+            if job["runs"] is not None:
+                job["runs"] = now
+        self.waits.clear()
 
     def note_partly(self, name, bound, pods, now):
         """A gang is bound whole or not at all, but for the moment that its binding takes."""
@@ -97,15 +153,14 @@ class Mix:
                       json.dumps(pod["status"].get("conditions")), flush=True)
 
     def end_whole(self):
-        """Nothing new comes, and no gang stays bound in part: neither by the watch nor by the API server's list."""
+        """Nothing new comes, and no gang that is bound in part now stays so: neither by the watch nor by the API server's list."""
         limit = time.monotonic() + PARTLY_SECONDS
-        while True:
-            self.step()
-            partly = self.partly.keys() | self.check()
-            if not partly:
-                return
+        partly = self.partly.keys() | self.check()
+        while partly:
             assert time.monotonic() < limit, f"bound in part at the end: {', '.join(sorted(partly))}"
             time.sleep(0.5)
+            self.step()
+            partly &= self.partly.keys() | self.check()  # those that wait go on starting
 
     def picture(self):
         running = [job for job in self.jobs.values() if job["runs"] is not None]
@@ -142,32 +197,38 @@ def _on_used_nodes(fleet):
     return (free - 8 * (nodes - len(used))) / max(1, free)
 
 
+def _fragment(mix):
+    started = time.monotonic()
+    mix.fill()
+    filled = set(mix.jobs)
+    stayed = 1.0
+    while True:
+        print(f"  {time.monotonic() - started:4.0f} s: {mix.picture()['gpus']:.0%} of the GPUs in use, {mix.count} jobs came, "
+              f"{stayed:.0%} of the first run, free GPUs on partly used nodes {_on_used_nodes(mix.fleet):.0%}", flush=True)
+        if stayed <= 1 - TURNED_OVER:
+            return
+        mix.turn_over()
+        stayed = len(filled & mix.jobs.keys()) / len(filled)
+
+
 def measure(fleet, minutes, load, faster, seed):
     fleet.start_extender()
     fleet.start_scheduler(with_extender=True)
     mix = Mix(fleet, load, faster, seed)
     print(f"\n{len(fleet.cluster.nodes)} nodes, {mix.capacity} GPUs; {mix.rate:.1f} jobs/s of {MEAN_GPUS:.1f} GPUs on "
           f"average, times divided by {faster:g}, load {load:.0%}, seed {seed}", flush=True)
-    started = time.monotonic()
-    while sum(job["gpus"] for job in mix.jobs.values()) < 0.95 * load * mix.capacity:
-        mix.submit(lasted=True)
-        time.sleep(0.02)
-    limit = time.monotonic() + 600
-    while mix.picture()["waiting"] > 5 and time.monotonic() < limit:
-        mix.step()
-        time.sleep(0.2)
-    took = time.monotonic() - started
-    print(f"filled to {mix.picture()['gpus']:.0%} with {mix.count} jobs in {took:.0f} s", flush=True)
-    mix.waits.clear()
+    _fragment(mix)
+    mix.start_the_clock()
     first, begun, told, next_job = mix.count, time.monotonic(), time.monotonic(), time.monotonic()
     busy = {name: cpu_seconds(process.pid) for name, process in _processes(fleet)}
-    pictures = []
+    used, looked = 0.0, begun  # GPUs times seconds
     while time.monotonic() - begun < 60 * minutes:
         while next_job <= time.monotonic():
-            mix.submit()
+            mix.submit(mix.run_time())
             next_job += mix.chance.expovariate(mix.rate)
         mix.step()
-        pictures.append(mix.picture())
+        now = time.monotonic()
+        used, looked = used + mix.picture()["gpus"] * (now - looked), now
         if time.monotonic() - told > 30:
             told = time.monotonic()
             print(f"  {told - begun:4.0f} s: {json.dumps(mix.picture())}, {len(mix.check())} gangs on their way, free "
@@ -175,8 +236,7 @@ def measure(fleet, minutes, load, faster, seed):
                   f"extender {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)
         time.sleep(0.1)
     seconds = time.monotonic() - begun
-    used = sum(picture["gpus"] for picture in pictures) / len(pictures)
-    print(f"\nGPUs in use {used:.1%} on average; {mix.count - first} jobs came\n")
+    print(f"\nGPUs in use {used / (looked - begun):.1%} on average; {mix.count - first} jobs came\n")
     print("| GPUs of a job | jobs that started | wait p50 | p90 | p99 |\n|---|---|---|---|---|")
     for gpus, waits in sorted(mix.waits.items()):
         shown = " | ".join(f"{percentile(waits, share):.1f} s" for share in (0.5, 0.9, 0.99))
