@@ -14,8 +14,7 @@ Labels Assembly::LabelsOf(const std::string& node) const {
   return {};
 }
 
-AssemblyPtr Assembler::Assemble(const std::vector<kube::ObjectPtr>& topologies,
-                                const std::vector<kube::ObjectPtr>& fabrics) {
+AssemblyPtr Assembler::Assemble(const kube::SortedObjects& topologies, const kube::SortedObjects& fabrics) {
   auto assembly = std::make_shared<Assembly>();
   std::map<std::string, Reading> readings;
   std::vector<topology::Node> nodes;

@@ -55,8 +55,7 @@ class CurrentAssembly {
 // most of a second to read. Thread rule: one owner.
 class Assembler {
  public:
-  AssemblyPtr Assemble(const std::vector<kube::ObjectPtr>& topologies,
-                       const std::vector<kube::ObjectPtr>& fabrics);
+  AssemblyPtr Assemble(const kube::SortedObjects& topologies, const kube::SortedObjects& fabrics);
 
  private:
   struct Reading {

@@ -68,7 +68,7 @@ FabricReconciler::FabricReconciler(kube::Client& client, base::Clock& clock, Rea
       options_(options) {}
 
 base::Result<Outcome> FabricReconciler::Reconcile(const std::stop_token& stop) {
-  const std::vector<kube::ObjectPtr> objects = reads_.fabrics.List();
+  const kube::SortedObjects objects = reads_.fabrics.List();
   const AssemblyPtr assembly = assembler_.Assemble(reads_.topologies.List(), objects);
   current_.Set(assembly);
   std::set<std::string> names;

@@ -95,7 +95,7 @@ SwitchSightings SwitchWatch::Sightings() const {
 }
 
 std::set<std::string> SwitchWatch::Unprimed() const {
-  const std::vector<kube::ObjectPtr> objects = ways_.fabric_switches.List();
+  const kube::SortedObjects objects = ways_.fabric_switches.List();
   const base::MonotonicTime now = clock_.Now();
   const auto unprimed = [&](base::MonotonicTime began, const std::optional<base::MonotonicTime>& counting) {
     // As CounterWindow has it: trouble is over after the quiet time, or when nobody has counted it for twice as long.

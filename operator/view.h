@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "kube/store.h"
 
 namespace heddle::operators {
@@ -16,14 +14,14 @@ class View {
   virtual ~View() = default;
 
   virtual kube::ObjectPtr Get(const kube::ObjectKey& key) const = 0;  // null where there is none
-  virtual std::vector<kube::ObjectPtr> List() const = 0;              // sorted by key
+  virtual kube::SortedObjects List() const = 0;
 };
 
 class StoreView final : public View {
  public:
   explicit StoreView(const kube::Store& store) : store_(store) {}
   kube::ObjectPtr Get(const kube::ObjectKey& key) const override { return store_.Get(key); }
-  std::vector<kube::ObjectPtr> List() const override { return store_.List().items(); }
+  kube::SortedObjects List() const override { return store_.List(); }
 
  private:
   const kube::Store& store_;

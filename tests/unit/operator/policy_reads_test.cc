@@ -18,7 +18,7 @@ class FakeView final : public View {
     const auto found = objects.find(key.name);
     return found == objects.end() ? nullptr : found->second;
   }
-  std::vector<kube::ObjectPtr> List() const override {
+  kube::SortedObjects List() const override {
     std::vector<kube::ObjectPtr> all;
     for (const auto& [name, object] : objects) all.push_back(object);
     return all;

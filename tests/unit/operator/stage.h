@@ -34,7 +34,7 @@ class ServerView final : public View {
     }
     return nullptr;
   }
-  std::vector<kube::ObjectPtr> List() const override {
+  kube::SortedObjects List() const override {
     if (frozen_) return *frozen_;
     std::vector<kube::ObjectPtr> objects;
     for (Json& object : server_.All(resource_)) {
@@ -48,7 +48,7 @@ class ServerView final : public View {
  private:
   const test::FakeApiServer& server_;
   kube::Resource resource_;
-  std::optional<std::vector<kube::ObjectPtr>> frozen_;
+  std::optional<kube::SortedObjects> frozen_;
   mutable std::map<std::string, kube::ObjectPtr> known_;
 };
 
