@@ -116,7 +116,7 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       gangs_(client, clock, random.Fork(), kGangs,
              Watch(SlimGangs(), callbacks_,
                    [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); })),
-      parsed_pods_([](const kube::Json& pod) { return std::make_shared<const PodFacts>(ReadPod(pod)); }),
+      parsed_pods_(PodReader()),
       parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
       parsed_topologies_([this](const kube::Json& object) { return ReadFacts(object); }),
       fabric_reader_(callbacks_.log),

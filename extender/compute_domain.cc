@@ -137,7 +137,7 @@ std::vector<std::string> OutdatedClaims(const GangMembers& members, const std::v
   constexpr std::string_view kEntry = "resource.kubernetes.io/pod-claim-name";
   std::set<std::string> pods;
   for (const auto& rank : members.ranks) {
-    if (rank && rank->facts.gated) pods.insert(rank->facts.uid);
+    if (rank && rank->facts->gated) pods.insert(rank->facts->uid);
   }
   std::vector<std::string> names;
   for (const kube::Json& claim : claims) {

@@ -136,7 +136,7 @@ bool AnotherAttempt(const crds::GangSpec& was, const crds::GangSpec& is) {
 Action Resize(const GangInput& input) {
   const auto& ranks = input.members.ranks;
   const auto on_the_way = int(std::count_if(ranks.begin(), ranks.end(), [&input](const auto& rank) {
-    return rank && !rank->facts.gated && rank->facts.node.empty() && !Stuck(input, rank->facts);
+    return rank && !rank->facts->gated && rank->facts->node.empty() && !Stuck(input, *rank->facts);
   }));
   if (on_the_way <= 0) return DeleteGang{"its owner has another size now"};
   crds::GangStatus status = StatusOf(input);
@@ -253,8 +253,8 @@ Decision AwaitQuota(const GangInput& input) {
   int waiting = 0;
   std::string gate;
   for (const auto& rank : input.members.ranks) {
-    if (!rank || rank->facts.queue_gate.empty()) continue;
-    if (waiting++ == 0) gate = rank->facts.queue_gate;
+    if (!rank || rank->facts->queue_gate.empty()) continue;
+    if (waiting++ == 0) gate = rank->facts->queue_gate;
   }
   if (waiting == 0) return std::nullopt;
   crds::GangStatus status = StatusOf(input);

@@ -39,18 +39,24 @@ void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_vie
   }
 }
 
+void RefuseUnequalWord(GangMembers& members, const Member& first, const Member& other) {
+  for (const std::string_view name : kSaidAlike) {
+    if (kube::Annotation(*other.pod, name) == kube::Annotation(*first.pod, name)) continue;
+    Refuse(members, "UnequalPods",
+           other.facts->key.name + " and " + first.facts->key.name + " differ in " + std::string(name) +
+               "; all pods of a gang carry the same annotations");
+  }
+}
+
 // A JobSet's replicated jobs have a template each, and one gang has one word.
 void RefuseUnequalWords(GangMembers& members, const Member& first) {
+  const PodTerms* like = first.facts->terms.get();  // what was looked at already
   for (const auto& rank : members.ranks) {
-    if (!rank || rank->pod == first.pod) continue;
-    for (const std::string_view name : {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer,
-                                        keys::kWait, keys::kOnDegraded, keys::kComputeDomain}) {
-      if (kube::Annotation(*rank->pod, name) == kube::Annotation(*first.pod, name)) continue;
-      Refuse(members, "UnequalPods",
-             rank->facts.key.name + " and " + first.facts.key.name + " differ in " + std::string(name) +
-                 "; all pods of a gang carry the same annotations");
-    }
-    if (const auto unmodelled = UnmodelledConstraint(*rank->pod)) Refuse(members, "NotModelled", *unmodelled);
+    if (!rank || rank->facts->terms.get() == like) continue;
+    const PodTerms& terms = *rank->facts->terms;
+    like = &terms;
+    if (terms.said != first.facts->terms->said) RefuseUnequalWord(members, first, *rank);
+    if (terms.unmodelled) Refuse(members, "NotModelled", *terms.unmodelled);
   }
 }
 
@@ -72,11 +78,11 @@ void AssumeParallelism(GangMembers& members) {
 
 void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
   const kube::Json& pod = *first.pod;
-  const PodDemand& demand = first.facts.demand;
+  const PodDemand& demand = first.facts->demand;
   crds::GangSpec& spec = members.spec;
   spec.gpus_per_pod = demand.gpus;
   spec.gpu_resource = demand.gpu_resource;
-  spec.priority = first.facts.priority;
+  spec.priority = first.facts->priority;
   const bool cut = kube::Annotation(pod, keys::kParallelism).has_value();
   if (!cut && mode == Mode::kObserve) AssumeParallelism(members);
   if (!cut && mode == Mode::kPlace) {
@@ -104,15 +110,17 @@ void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
 void ReadComputeDomain(GangMembers& members, Mode mode) {
   for (const auto& rank : members.ranks) {
     if (!rank) continue;
-    if (members.compute_domain.empty()) members.compute_domain = ClaimedComputeDomain(*rank->pod);
-    const bool held = mode == Mode::kPlace && rank->facts.gated;
-    const auto missing = held ? MissingClaim(*rank->pod) : std::nullopt;
+    const PodTerms& terms = *rank->facts->terms;
+    if (members.compute_domain.empty()) members.compute_domain = terms.compute_domain;
+    const bool asks = terms.compute_domain.empty() && terms.said.contains(keys::kComputeDomain);
+    const bool held = mode == Mode::kPlace && rank->facts->gated;
+    const auto missing = asks && held ? MissingClaim(*rank->pod) : std::nullopt;
     if (missing) Refuse(members, missing->reason, missing->sentence);
   }
 }
 
 void CheckDemand(GangMembers& members, const Member& first) {
-  const PodDemand& demand = first.facts.demand;
+  const PodDemand& demand = first.facts->demand;
   if (!demand.problem.empty()) Refuse(members, "BadResources", demand.problem);
   if (demand.gpus == 0) {
     Refuse(members, "NoGpus",
@@ -125,10 +133,10 @@ void CheckDemand(GangMembers& members, const Member& first) {
                std::to_string(crds::kMaxGpusPerPod) + " are on one node");
   }
   for (const auto& rank : members.ranks) {
-    if (!rank || rank->facts.demand.gpus == demand.gpus) continue;
+    if (!rank || rank->facts->demand.gpus == demand.gpus) continue;
     Refuse(members, "UnequalPods",
-           rank->facts.key.name + " asks for " + std::to_string(rank->facts.demand.gpus) + " GPUs and " +
-               first.facts.key.name + " for " + std::to_string(demand.gpus) +
+           rank->facts->key.name + " asks for " + std::to_string(rank->facts->demand.gpus) + " GPUs and " +
+               first.facts->key.name + " for " + std::to_string(demand.gpus) +
                "; all pods of a gang ask for the same number");
   }
 }
@@ -142,7 +150,7 @@ bool WasLetGo(const PodFacts& pod) {
 bool IsElastic(const GangMembers& members, const OwnerLayout& layout, const crds::GangSpec* before) {
   if (layout.elastic || !layout.scales) return layout.elastic;
   if (std::any_of(members.ranks.begin(), members.ranks.end(),
-                  [](const auto& rank) { return rank && WasLetGo(rank->facts); })) {
+                  [](const auto& rank) { return rank && WasLetGo(*rank->facts); })) {
     return true;
   }
   if (before == nullptr || !before->parallelism || before->pods != members.spec.pods) return false;
@@ -279,28 +287,28 @@ void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, const k
       return layout.RankOf(*member.pod) == 0;
     });
     if (leader == live.end()) return;
-    members.spec.leader = leader->facts.uid;
-    born = leader->facts.created;
+    members.spec.leader = leader->facts->uid;
+    born = leader->facts->created;
   }
   if (!born) return;
   SetAside(members, live,
-           [&born](const Member& member) { return member.facts.created && *member.facts.created < *born; });
+           [&born](const Member& member) { return member.facts->created && *member.facts->created < *born; });
 }
 
 // An owner that was scaled down is about to remove pods that run.
 void SetSurplusAside(GangMembers& members, const OwnerLayout& layout, std::vector<Member>& live) {
   const bool started =
-      std::any_of(live.begin(), live.end(), [](const Member& one) { return WasLetGo(one.facts); });
+      std::any_of(live.begin(), live.end(), [](const Member& one) { return WasLetGo(*one.facts); });
   // KubeRay numbers replicas anew only when they are made again: a high number there is none too many.
   if (!started || !layout.unit_mark.empty() || !(layout.elastic || layout.scales)) return;
   SetAside(members, live, [&layout](const Member& member) {
-    const bool told = WasLetGo(member.facts) && member.facts.plan->rank < layout.pods;
+    const bool told = WasLetGo(*member.facts) && member.facts->plan->rank < layout.pods;
     return !told && layout.RankOf(*member.pod).value_or(0) >= layout.pods;
   });
 }
 
 std::int64_t RankSaid(const OwnerLayout& layout, const Member& member) {
-  return layout.RankOf(*member.pod).value_or(member.facts.plan ? member.facts.plan->rank : -1);
+  return layout.RankOf(*member.pod).value_or(member.facts->plan ? member.facts->plan->rank : -1);
 }
 
 // Of pods that name their gang themselves, those of a run before may still stand when the name is used again, and say
@@ -312,7 +320,7 @@ void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const
   if (live.empty() || !members.key.owner_uid.starts_with(crds::kPodsGroup)) return;
   std::set<std::string> gangs;
   for (const Member& one : live) {
-    if (WasLetGo(one.facts)) gangs.insert(one.facts.plan->gang_uid);
+    if (WasLetGo(*one.facts)) gangs.insert(one.facts->plan->gang_uid);
   }
   if (!gangs.empty()) {
     std::vector<crds::PlacedPod> rows;
@@ -320,7 +328,7 @@ void DropEarlierRun(const GangMembers& members, const OwnerLayout& layout, const
     std::erase_if(succeeded, [&](const Member& one) {
       const std::int64_t rank = RankSaid(layout, one);
       if (rank >= 0 && std::size_t(rank) < rows.size() && !rows[std::size_t(rank)].has_slot()) return false;
-      return one.facts.plan && !gangs.contains(one.facts.plan->gang_uid);
+      return one.facts->plan && !gangs.contains(one.facts->plan->gang_uid);
     });
     return;
   }
@@ -337,12 +345,12 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* 
              const std::vector<PodPtr>& jobs, const crds::Gang* before) {
   std::vector<Member> live, succeeded;
   for (std::size_t i = 0; i < pods.objects.size(); ++i) {
-    Member member{*pods.facts[i], pods.objects[i]};
-    if (member.facts.live()) {
+    Member member{pods.facts[i], pods.objects[i]};
+    if (member.facts->live()) {
       live.push_back(std::move(member));
       continue;
     }
-    if (member.facts.succeeded) succeeded.push_back(member);
+    if (member.facts->succeeded) succeeded.push_back(member);
     members.leaving.push_back(std::move(member));
   }
   DropEarlierRun(members, layout, before, live, succeeded);
@@ -376,9 +384,14 @@ int Count(const GangMembers& members, Far far) {
   int count = 0;
   for (std::size_t i = 0; i < members.ranks.size(); ++i) {
     const auto& rank = members.ranks[i];
-    if (members.done[i] || (rank && far(rank->facts))) ++count;
+    if (members.done[i] || (rank && far(*rank->facts))) ++count;
   }
   return count;
+}
+
+std::shared_ptr<const PodConstraints> Member::Constraints() const {
+  if (facts->terms->constraints) return {facts->terms, &*facts->terms->constraints};
+  return std::make_shared<const PodConstraints>(*pod);
 }
 
 int GangMembers::seen() const {
@@ -392,8 +405,8 @@ int GangMembers::bound() const {
 }
 
 int GangMembers::let_go() const {
-  return int(
-      std::count_if(ranks.begin(), ranks.end(), [](const auto& rank) { return rank && !rank->facts.gated; }));
+  return int(std::count_if(ranks.begin(), ranks.end(),
+                           [](const auto& rank) { return rank && !rank->facts->gated; }));
 }
 
 std::vector<int> GangMembers::Missing() const {
@@ -405,19 +418,19 @@ std::vector<int> GangMembers::Missing() const {
 }
 
 bool GangMembers::HasPastTheGate() const {
-  const auto past = [](const Member& member) { return !member.facts.gated; };
+  const auto past = [](const Member& member) { return !member.facts->gated; };
   return std::any_of(unranked.begin(), unranked.end(), past) ||
          std::any_of(ranks.begin(), ranks.end(), [&past](const auto& rank) { return rank && past(*rank); });
 }
 
 bool GangMembers::WaitsForQuota() const {
   return std::any_of(ranks.begin(), ranks.end(),
-                     [](const auto& rank) { return rank && rank->facts.waits_for_quota(); });
+                     [](const auto& rank) { return rank && rank->facts->waits_for_quota(); });
 }
 
 bool GangMembers::Preempts() const {
   return std::all_of(ranks.begin(), ranks.end(),
-                     [](const auto& rank) { return !rank || rank->facts.preempts; });
+                     [](const auto& rank) { return !rank || rank->facts->preempts; });
 }
 
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadPods& pods, Mode mode,

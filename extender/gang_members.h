@@ -32,8 +32,10 @@ enum class OwnerState : std::uint8_t {
 };
 
 struct Member {
-  PodFacts facts;
+  std::shared_ptr<const PodFacts> facts = std::make_shared<const PodFacts>();  // never null
   std::shared_ptr<const kube::Json> pod;
+
+  std::shared_ptr<const PodConstraints> Constraints() const;  // where it may run
 };
 
 // Everything that the owner and the pods say about a gang, read once.

@@ -10,7 +10,6 @@
 #include "extender/gang_controller.h"
 #include "extender/holders.h"
 #include "extender/more_room.h"
-#include "extender/unmodelled.h"
 
 namespace heddle::extender {
 namespace {
@@ -304,7 +303,7 @@ base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const Ga
   std::set<std::string> claims;
   for (const auto& rank : members.ranks) {
     if (!rank) continue;
-    for (std::string& name : ClaimNames(*rank->pod)) claims.insert(std::move(name));
+    claims.insert(rank->facts->terms->claims.begin(), rank->facts->terms->claims.end());
   }
   const base::MonotonicTime now = clock_.Now();
   if (bound_claims_.size() >= kMostClaims) bound_claims_.clear();

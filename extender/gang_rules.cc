@@ -92,14 +92,14 @@ namespace {
 std::optional<std::string> PodTrouble(const GangInput& input, const Member& member,
                                       const crds::PlacedPod& row) {
   const auto node = input.snapshot.nodes.find(row.node);
-  if (!member.facts.gated || node == input.snapshot.nodes.end()) return std::nullopt;
+  if (!member.facts->gated || node == input.snapshot.nodes.end()) return std::nullopt;
   const topology::Node* topology = input.snapshot.Topology(row.node);
-  if (topology != nullptr && !HasImexChannel(*topology) && !ClaimedComputeDomain(*member.pod).empty()) {
+  if (topology != nullptr && !HasImexChannel(*topology) && !member.facts->terms->compute_domain.empty()) {
     return row.node + " has no part in an NVLink domain over nodes any more, and pod " +
-           member.facts.key.name + " asks for a ComputeDomain";
+           member.facts->key.name + " asks for a ComputeDomain";
   }
-  if (PodConstraints(*member.pod).Admit(*node->second)) return std::nullopt;
-  return "pod " + member.facts.key.name + " may not run on " + row.node + " any more";
+  if (member.Constraints()->Admit(*node->second)) return std::nullopt;
+  return "pod " + member.facts->key.name + " may not run on " + row.node + " any more";
 }
 
 }  // namespace
@@ -124,14 +124,14 @@ std::optional<Action> FollowBinding(const GangInput& input) {
   bool moved = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
-    if (!rank || rank->facts.node.empty() || rank->facts.node == rows[i].node) continue;
-    rows[i].node = rank->facts.node;
-    const bool told = rank->facts.plan && rank->facts.plan->node == rank->facts.node;
-    if (told) rows[i].gpus = rank->facts.plan->gpus;
+    if (!rank || rank->facts->node.empty() || rank->facts->node == rows[i].node) continue;
+    rows[i].node = rank->facts->node;
+    const bool told = rank->facts->plan && rank->facts->plan->node == rank->facts->node;
+    if (told) rows[i].gpus = rank->facts->plan->gpus;
     for (const auto& [node, holds] : input.snapshot.holds) {
-      if (told || node != rank->facts.node) continue;
+      if (told || node != rank->facts->node) continue;
       for (const Hold& hold : holds) {
-        if (hold.pod_uid == rank->facts.uid) rows[i].gpus = hold.gpus;
+        if (hold.pod_uid == rank->facts->uid) rows[i].gpus = hold.gpus;
       }
     }
     rows[i].substitutes.clear();
@@ -160,14 +160,14 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
   RepairRanks repair;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
-    if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
+    if (!rank || !(rank->facts->gated || Stuck(input, *rank->facts))) continue;
     // Its slot may have lapsed, and another would be taken from those who have quota.
-    if (rank->facts.waits_for_quota()) continue;
-    auto trouble = SlotTrouble(input, rows[i], WasTold(rank->facts, rows[i]));
+    if (rank->facts->waits_for_quota()) continue;
+    auto trouble = SlotTrouble(input, rows[i], WasTold(*rank->facts, rows[i]));
     if (!trouble) trouble = PodTrouble(input, *rank, rows[i]);
-    if (!trouble && rank->facts.gated && lapsed.contains(int(i))) trouble = LapsedTrouble(input, rows[i]);
+    if (!trouble && rank->facts->gated && lapsed.contains(int(i))) trouble = LapsedTrouble(input, rows[i]);
     // Its next pod waits at the gate: let go, it would be refused there, too, until the owner gives up.
-    if (!trouble && rank->facts.gated) trouble = refused.Trouble(int(i), rows[i].node);
+    if (!trouble && rank->facts->gated) trouble = refused.Trouble(int(i), rows[i].node);
     if (!trouble) continue;
     if (repair.lost.empty()) repair.why = "rank " + std::to_string(i) + ": " + *trouble;
     repair.lost.push_back(int(i));
@@ -186,7 +186,7 @@ std::optional<Action> LeaveDegradedRails(const GangInput& input) {
   std::string why;
   for (const SlowRank& one : RanksOnDegradedRails(*input.gang, input.snapshot)) {
     const auto& rank = input.members.ranks[std::size_t(one.rank)];
-    if (!rank || !rank->facts.gated || rank->facts.waits_for_quota()) continue;
+    if (!rank || !rank->facts->gated || rank->facts->waits_for_quota()) continue;
     slow.push_back(one.rank);
     if (why.empty()) why = one.sentence;
   }
@@ -213,7 +213,7 @@ bool StillOccupied(const GangInput& input, const crds::PlacedPod& row) {
   if (node == nullptr || row.gpus == 0 || row.gpus == crds::AllIndexes(*node)) return false;
   return std::any_of(
       input.members.leaving.begin(), input.members.leaving.end(), [&row](const Member& member) {
-        const PodFacts& pod = member.facts;
+        const PodFacts& pod = *member.facts;
         return pod.occupies() && pod.node == row.node && pod.plan && (pod.plan->gpus & row.gpus) != 0;
       });
 }
@@ -228,17 +228,17 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !rows[i].has_slot()) continue;
     const Slot slot = SlotOf(*input.gang, rows[i], int(i), input.snapshot);
-    if (rank->facts.gated) {
-      if (rank->facts.waits_for_quota()) continue;  // its slot waits for it, until it lapses
-      if (StillOccupied(input, rows[i])) continue;  // its slot will wait for it, too
+    if (rank->facts->gated) {
+      if (rank->facts->waits_for_quota()) continue;  // its slot waits for it, until it lapses
+      if (StillOccupied(input, rows[i])) continue;   // its slot will wait for it, too
       auto patch = ReleasePatch(*rank->pod, slot);
-      if (patch) others.push_back({rank->facts.key, int(i), *std::move(patch)});
+      if (patch) others.push_back({rank->facts->key, int(i), *std::move(patch)});
     } else if (input.snapshot.Topology(slot.node) != nullptr) {
       // Of a machine that nobody knows just now (its NodeTopology is away, or its Fabric excludes it) there are no
       // NICs to tell, nor indexes of a whole node: what the pod was told before is better than nothing.
-      const bool moves = MustMove(rank->facts, slot);
-      if (!moves && !HasAnotherRank(rank->facts, slot)) continue;
-      (moves ? others : release.patches).push_back({rank->facts.key, int(i), MovePatch(*rank->pod, slot)});
+      const bool moves = MustMove(*rank->facts, slot);
+      if (!moves && !HasAnotherRank(*rank->facts, slot)) continue;
+      (moves ? others : release.patches).push_back({rank->facts->key, int(i), MovePatch(*rank->pod, slot)});
     }
   }
   release.patches.insert(release.patches.end(), std::make_move_iterator(others.begin()),
@@ -262,12 +262,12 @@ bool IsFree(const GangInput& input, const std::vector<crds::PlacedPod>& rows, co
 // substitute is any; and a node may have been tainted or labelled anew since the plan.
 bool MayStartOn(const GangInput& input, const Member& member, const std::string& name) {
   const auto node = input.snapshot.nodes.find(name);
-  return node == input.snapshot.nodes.end() || PodConstraints(*member.pod).Admit(*node->second);
+  return node == input.snapshot.nodes.end() || member.Constraints()->Admit(*node->second);
 }
 
 std::string WhyNotStarted(const Member& member, int rank, const std::string& node) {
-  const std::string& why = member.facts.unschedulable_why;
-  return "rank " + std::to_string(rank) + " (pod " + member.facts.key.name + ") cannot start on " + node +
+  const std::string& why = member.facts->unschedulable_why;
+  return "rank " + std::to_string(rank) + " (pod " + member.facts->key.name + ") cannot start on " + node +
          (why.empty() ? "" : ": " + why);
 }
 
@@ -284,7 +284,7 @@ std::optional<Action> TrySubstitutes(const GangInput& input) {
   std::string without;  // of the first that has none; one after it may have
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
-    if (!rank || !Stuck(input, rank->facts)) continue;
+    if (!rank || !Stuck(input, *rank->facts)) continue;
     const std::string trouble = WhyNotStarted(*rank, int(i), rows[i].node);
     crds::PlacedPod& row = rows[i];
     while (!row.substitutes.empty()) {

@@ -44,7 +44,7 @@ bool WasTold(const PodFacts& pod) {
 // The owner cannot be read and a pod has no rank yet: any slot may be the one that it is for.
 bool CannotTellRanks(const GangMembers& members) {
   return members.ranks.empty() && std::any_of(members.unranked.begin(), members.unranked.end(),
-                                              [](const Member& member) { return !WasTold(member.facts); });
+                                              [](const Member& member) { return !WasTold(*member.facts); });
 }
 
 // Ranks of the Gang's slots that no pod could use now. An owner of another size numbers its ranks anew, and then a slot
@@ -59,12 +59,12 @@ std::vector<int> IdleRanks(const GangInput& input) {
   for (std::size_t i = 0; i < members.ranks.size(); ++i) {
     const auto& rank = members.ranks[i];
     if (members.done[i]) use(std::int64_t(i));
-    if (!rank || rank->facts.waits_for_quota()) continue;
-    use(same_size || !WasTold(rank->facts) ? std::int64_t(i) : rank->facts.plan->rank);
+    if (!rank || rank->facts->waits_for_quota()) continue;
+    use(same_size || !WasTold(*rank->facts) ? std::int64_t(i) : rank->facts->plan->rank);
   }
   const auto use_of = [&use](const std::vector<Member>& others) {
     for (const Member& member : others) {
-      if (member.facts.live() && WasTold(member.facts)) use(member.facts.plan->rank);
+      if (member.facts->live() && WasTold(*member.facts)) use(member.facts->plan->rank);
     }
   };
   use_of(members.unranked);  // one of two pods with one rank runs there, whoever of them has the seat
@@ -94,7 +94,7 @@ std::vector<crds::MissingRank> MissingOf(const GangInput& input, const crds::Con
 std::string WhoIsMissing(const GangInput& input, const std::vector<crds::MissingRank>& missing) {
   const auto queued = [&ranks = input.members.ranks](const crds::MissingRank& one) {
     const auto rank = std::size_t(one.rank);
-    return rank < ranks.size() && ranks[rank] && ranks[rank]->facts.waits_for_quota();
+    return rank < ranks.size() && ranks[rank] && ranks[rank]->facts->waits_for_quota();
   };
   const std::string first = "rank " + std::to_string(missing.front().rank);
   const std::string kept = "; a slot is kept for five minutes";
@@ -103,7 +103,7 @@ std::string WhoIsMissing(const GangInput& input, const std::vector<crds::Missing
   const std::string others = missing.size() > 1 ? ", and others have no pod or wait for quota" : "";
   if (!queued(missing.front())) return first + " has no pod" + others + kept;
   return first + " waits for quota behind the gate " +
-         input.members.ranks[std::size_t(missing.front().rank)]->facts.queue_gate + others + kept;
+         input.members.ranks[std::size_t(missing.front().rank)]->facts->queue_gate + others + kept;
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ std::map<std::string, LostNode> LostNodesOf(const GangInput& input) {
   std::map<std::string, LostNode> lost;
   for (std::size_t i = 0; i < input.members.ranks.size(); ++i) {
     const auto& rank = input.members.ranks[i];
-    if (!rank || rank->facts.node.empty() || rank->facts.terminating) continue;
-    if (!IsSilent(input, rank->facts.node)) continue;
-    LostNode& one = lost[rank->facts.node];
+    if (!rank || rank->facts->node.empty() || rank->facts->terminating) continue;
+    if (!IsSilent(input, rank->facts->node)) continue;
+    LostNode& one = lost[rank->facts->node];
     if (one.ranks++ == 0) one = {int(i), 1, &*rank};
   }
   return lost;
@@ -57,7 +57,7 @@ std::string OffCommand(const std::string& node) {
 std::optional<InputRefusal> NeverEnding(const GangInput& input) {
   const std::vector<int> missing = input.members.Missing();
   for (const Member& member : input.members.leaving) {
-    const PodFacts& pod = member.facts;
+    const PodFacts& pod = *member.facts;
     const bool waited_for = pod.terminating && pod.occupies() && pod.plan && IsSilent(input, pod.node) &&
                             std::find(missing.begin(), missing.end(), pod.plan->rank) != missing.end();
     if (!waited_for) continue;
@@ -82,7 +82,7 @@ std::optional<InputRefusal> NodesLost(const GangInput& input) {
   int ranks = 0;
   for (const auto& [node, one] : lost) ranks += one.ranks;
   if (lost.size() > 1) nodes += " and " + base::Counted(lost.size() - 1, "other node");
-  const std::string who = "rank " + std::to_string(first.rank) + " (pod " + first.member->facts.key.name +
+  const std::string who = "rank " + std::to_string(first.rank) + " (pod " + first.member->facts->key.name +
                           ")" + (ranks > 1 ? " and " + base::Counted(ranks - 1, "other rank") : "");
   return InputRefusal{
       std::string(kNodeLost),

@@ -23,16 +23,16 @@ struct Whereabouts {
 Whereabouts Find(const Snapshot& snapshot, const GangMembers& members) {
   Whereabouts found;
   for (const auto& rank : members.ranks) {
-    crds::PlacedPod row{rank->facts.node, 0, {}};
+    crds::PlacedPod row{rank->facts->node, 0, {}};
     if (const auto held = snapshot.holds.find(row.node); held != snapshot.holds.end()) {
       for (const Hold& hold : held->second) {
-        if (hold.pod_uid != rank->facts.uid) continue;
+        if (hold.pod_uid != rank->facts->uid) continue;
         row.gpus |= hold.gpus;
         found.assumed = found.assumed || hold.source == Hold::Source::kAssumed;
       }
     }
     if (row.gpus == 0 && found.unknown.empty()) {
-      found.unknown = "nobody knows the GPUs of pod " + rank->facts.key.name + " on node " + row.node +
+      found.unknown = "nobody knows the GPUs of pod " + rank->facts->key.name + " on node " + row.node +
                       ": does heddle-nodeagent run there?";
     }
     found.rows.push_back(std::move(row));
@@ -48,9 +48,11 @@ SnapshotInputs Without(SnapshotInputs inputs, const GangKey& key) {
 
 GangMembers Unplaced(GangMembers members) {
   for (auto& rank : members.ranks) {
-    rank->facts.gated = true;
-    rank->facts.node.clear();
-    rank->facts.plan.reset();
+    PodFacts facts = *rank->facts;
+    facts.gated = true;
+    facts.node.clear();
+    facts.plan.reset();
+    rank->facts = std::make_shared<const PodFacts>(std::move(facts));
   }
   return members;
 }
@@ -68,7 +70,7 @@ std::string OwnerEnded(const GangInput& input) {
 
 bool AllBound(const GangMembers& members) {
   return std::all_of(members.ranks.begin(), members.ranks.end(),
-                     [](const auto& rank) { return rank && !rank->facts.node.empty(); });
+                     [](const auto& rank) { return rank && !rank->facts->node.empty(); });
 }
 
 // A pod alone has no ring, and what says nothing of Heddle and cannot be read is none of its business.
@@ -88,9 +90,9 @@ Action Create(const GangInput& input) {
 // At Heddle's gate, from when it was told to place: these do wait for it.
 bool AnyGated(const GangMembers& members) {
   return std::any_of(members.ranks.begin(), members.ranks.end(),
-                     [](const auto& rank) { return rank && rank->facts.gated; }) ||
+                     [](const auto& rank) { return rank && rank->facts->gated; }) ||
          std::any_of(members.unranked.begin(), members.unranked.end(),
-                     [](const Member& member) { return member.facts.gated; });
+                     [](const Member& member) { return member.facts->gated; });
 }
 
 // Of a gang without a price, so that nobody takes it for one that waits for Heddle: it may run all the while, whatever

@@ -34,9 +34,14 @@ placement::Remainder LeftOf(const GangMembers& members) {
 // One fabric's view of a gang.
 class RequestBuilder {
  public:
+  // `kept`: nodes that are closed to all ranks.
   RequestBuilder(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
-                 BarredNodes barred = {})
-      : snapshot_(snapshot), view_(view), members_(members), barred_(std::move(barred)) {}
+                 std::set<std::string> kept = {}, BarredNodes barred = {})
+      : snapshot_(snapshot),
+        view_(view),
+        members_(members),
+        kept_(std::move(kept)),
+        barred_(std::move(barred)) {}
 
   // The planner knows a resource that is short; what to do about it depends on what it is.
   placement::Refusal Refused(placement::Refusal refusal) const {
@@ -57,9 +62,7 @@ class RequestBuilder {
     return refusal;
   }
 
-  // `kept`: nodes that are closed to all ranks.
-  placement::GangRequest Build(Spares spares, std::set<std::string> kept = {}) {
-    kept_ = std::move(kept);
+  placement::GangRequest Build(Spares spares) {
     const crds::GangSpec& spec = members_.spec;
     const placement::Remainder left = LeftOf(members_);
     request_.parallelism = left.parallelism;
@@ -80,19 +83,20 @@ class RequestBuilder {
   // `barred`: null = none.
   placement::PodRequest Pod(const Member& member, const std::set<std::string>* barred) {
     placement::PodRequest pod;
-    pod.gpus = member.facts.demand.gpus;
-    pod.resources = member.facts.demand.resources;
-    pod.allowed = Allowed(*member.pod, barred == nullptr ? std::set<std::string>{} : *barred);
-    Fix(member.facts, pod);
+    pod.gpus = member.facts->demand.gpus;
+    pod.resources = member.facts->demand.resources;
+    pod.allowed = Allowed(member, barred == nullptr ? std::set<std::string>{} : *barred);
+    Fix(*member.facts, pod);
     return pod;
   }
 
   // A rank without a pod among others of its group needs a place in the arithmetic only.
   placement::PodRequest Finished() const { return {.gpus = members_.spec.gpus_per_pod}; }
 
-  std::uint32_t Allowed(const kube::Json& pod, const std::set<std::string>& barred) {
-    const PodConstraints constraints(pod);
-    const bool channel = !ClaimedComputeDomain(pod).empty();
+  std::uint32_t Allowed(const Member& member, const std::set<std::string>& barred) {
+    const auto its_own = member.Constraints();
+    const PodConstraints& constraints = *its_own;
+    const bool channel = !member.facts->terms->compute_domain.empty();
     const auto [known, fresh] = lists_.emplace(std::tuple(channel, constraints.fingerprint(), barred),
                                                std::uint32_t(request_.allowed_nodes.size()));
     if (!fresh) return known->second;
@@ -153,7 +157,7 @@ class RequestBuilder {
   const Snapshot& snapshot_;
   const FabricView& view_;
   const GangMembers& members_;
-  std::set<std::string> kept_;
+  const std::set<std::string> kept_;
   const BarredNodes barred_;
   placement::GangRequest request_;
   // By channel, fingerprint and barred nodes.
@@ -235,7 +239,7 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
 
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
                                  const std::set<std::string>& kept, Spares spares) {
-  return RequestBuilder(snapshot, view, members).Build(spares, kept);
+  return RequestBuilder(snapshot, view, members, kept).Build(spares);
 }
 
 std::set<std::string> NodesNeeded(const FabricView& view, const placement::ClusterState& state,
@@ -257,8 +261,8 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
   }
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
-    RequestBuilder builder(snapshot, view, members);
-    const placement::GangRequest request = builder.Build(spares, kept);
+    RequestBuilder builder(snapshot, view, members, kept);
+    const placement::GangRequest request = builder.Build(spares);
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
       Keep(best, known, ToRows(view, std::move(*plan), left.pods, all), view.fabric->gpu_count());
@@ -303,7 +307,7 @@ class Standing {
       : view_(view),
         current_(current),
         left_(LeftOf(members).pods),
-        builder_(snapshot, view, members, barred),
+        builder_(snapshot, view, members, {}, barred),
         request_(builder_.Build(Spares::kUse)),  // that is what they are for, also where every rank is lost
         state_(view.state) {
     state_.SetLoads(view.LoadsWithout(members.key.owner_uid));  // its own is no other gang's

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/cut_utf8.h"
+#include "base/interned.h"
 #include "crds/at_once.h"
 #include "crds/gang_gate.h"
 #include "crds/gpu_indexes.h"
@@ -245,7 +246,16 @@ PodFacts ReadPod(const kube::Json& pod) {
   }
   facts.plan = ReadPlan(pod);
   facts.demand = ReadDemand(pod);
+  facts.terms = std::make_shared<const PodTerms>(ReadTerms(pod, facts.gated));
   return facts;
+}
+
+std::function<std::shared_ptr<const PodFacts>(const kube::Json& pod)> PodReader() {
+  return [terms = std::make_shared<base::Interned<PodTerms>>()](const kube::Json& pod) {
+    PodFacts facts = ReadPod(pod);
+    facts.terms = terms->Of(std::move(facts.terms));
+    return std::make_shared<const PodFacts>(std::move(facts));
+  };
 }
 
 ReadPods::ReadPods(std::vector<std::shared_ptr<const kube::Json>> pods) : objects(std::move(pods)) {

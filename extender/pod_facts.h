@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "extender/gang_key.h"
+#include "extender/pod_terms.h"
 #include "kube/object.h"
 #include "kube/pruning.h"
 #include "placement/gang.h"
@@ -61,6 +63,7 @@ struct PodFacts {
   std::string not_admitted;
   std::optional<PodPlan> plan;
   PodDemand demand;
+  std::shared_ptr<const PodTerms> terms = NoTerms();  // never null; compared as an object, see PodReader
   friend bool operator==(const PodFacts&, const PodFacts&) = default;
 
   bool live() const { return !terminating && !finished; }
@@ -70,6 +73,8 @@ struct PodFacts {
   bool occupies() const { return !node.empty() && !finished; }
 };
 PodFacts ReadPod(const kube::Json& pod);
+// ReadPod, for pods of which thousands are kept: equal terms of those that it has read are one object. From any thread.
+std::function<std::shared_ptr<const PodFacts>(const kube::Json& pod)> PodReader();
 
 // Pods and what was read of each, in the same order: a gang is looked at with each of its pods that changes, and to
 // read all of its thousands again each time takes longer than everything else.

@@ -89,7 +89,7 @@ base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& mem
   for (std::size_t i = 0; i < rows.size() && i < members.ranks.size(); ++i) {
     const auto& member = members.ranks[i];
     if (!member || !rows[i].has_slot()) continue;  // done, or about to come
-    ranks += fmt::format("{}\t{}\t{}\t{}\n", i, member->facts.key.name, rows[i].node,
+    ranks += fmt::format("{}\t{}\t{}\t{}\n", i, member->facts->key.name, rows[i].node,
                          rows[i].gpus == 0 ? "all" : crds::FormatGpuIndexes(rows[i].gpus));
     hosts += fmt::format("{} slots={}\n", HostOf(*member->pod), gang.spec.gpus_per_pod);
   }

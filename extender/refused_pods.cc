@@ -23,7 +23,7 @@ std::optional<base::WallTime> RefusedAt(const PodFacts& pod) {
 
 RefusedPods::RefusedPods(const GangInput& input) {
   for (const Member& member : input.members.leaving) {
-    const PodFacts& pod = member.facts;
+    const PodFacts& pod = *member.facts;
     const auto at = RefusedAt(pod);
     if (pod.not_admitted.empty() || pod.node.empty() || !pod.plan || !at) continue;
     // Of an earlier Gang of this owner nothing counts: who suspends and resumes it wants it tried anew.

@@ -23,7 +23,7 @@ Trouble SeatByNumber(const OwnerLayout& layout, const std::vector<Member>& live,
     if (!trouble) trouble = InputRefusal{reason, sentence};
   };
   for (std::size_t i = 0; i < live.size(); ++i) {
-    const std::string& name = live[i].facts.key.name;
+    const std::string& name = live[i].facts->key.name;
     const auto rank = layout.RankOf(*live[i].pod);
     if (!rank) {
       blame("RankMissing", "pod " + name + " carries no rank: it needs the label " +
@@ -32,7 +32,7 @@ Trouble SeatByNumber(const OwnerLayout& layout, const std::vector<Member>& live,
       blame("RankOutOfRange", "pod " + name + " stands outside the ranks 0 to " +
                                   std::to_string(seats.size() - 1) + " of its gang");
     } else if (std::size_t& seat = seats[std::size_t(*rank)]; seat != kFree) {
-      blame("RankDoubled", "pods " + live[seat].facts.key.name + " and " + name + " both have rank " +
+      blame("RankDoubled", "pods " + live[seat].facts->key.name + " and " + name + " both have rank " +
                                std::to_string(*rank) + "; one of them has to go");
     } else {
       seat = i;
@@ -67,9 +67,9 @@ class FreeSeats {
 // Pods of one unit stand together, and in it in the order of their numbers where they have one.
 std::tuple<std::string, std::int64_t, std::string> OrderByName(const OwnerLayout& layout,
                                                                const Member& member) {
-  if (layout.unit_mark.empty()) return {"", 0, member.facts.key.name};
+  if (layout.unit_mark.empty()) return {"", 0, member.facts->key.name};
   return {kube::Label(*member.pod, layout.unit_mark).value_or(""),
-          NumberMark(*member.pod, layout.index_mark).value_or(0), member.facts.key.name};
+          NumberMark(*member.pod, layout.index_mark).value_or(0), member.facts->key.name};
 }
 
 // Where groups before it have grown, the rank that a pod was told may be one of theirs.
@@ -84,7 +84,7 @@ std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector
                                     const std::vector<bool>& done, Seats& seats) {
   std::vector<std::size_t> waiting, standing;
   for (std::size_t i = 0; i < live.size(); ++i) {
-    const PodFacts& facts = live[i].facts;
+    const PodFacts& facts = *live[i].facts;
     const int told = !facts.gated && facts.plan ? facts.plan->rank : -1;
     if (told >= 0 && std::size_t(told) < seats.size() && seats[std::size_t(told)] == kFree &&
         IsOfItsSegment(layout, *live[i].pod, told)) {
@@ -144,7 +144,7 @@ void Seat(GangMembers& members, const OwnerLayout& layout, std::vector<Member> l
   }
   // More pods than ranks: somebody has to say which of them are meant.
   if (!trouble) {
-    const std::string& one = live[standing.front()].facts.key.name;
+    const std::string& one = live[standing.front()].facts->key.name;
     trouble = InputRefusal{"ExtraPods", std::to_string(live.size()) + " pods are there for " +
                                             std::to_string(members.ranks.size()) + " ranks, such as pod " +
                                             one + "; wait until its controller removes one, or delete it"};

@@ -31,8 +31,8 @@ TEST(GangMembers, SeatsThePodsOfAnIndexedJobByTheirIndex) {
   EXPECT_EQ(members.spec.owner, (crds::GangOwner{"batch/v1", "Job", "job", "job-uid"}));
   EXPECT_EQ(members.seen(), 2);
   EXPECT_EQ(members.released(), 0);
-  EXPECT_EQ(members.ranks[1]->facts.key.name, "job-1");
-  EXPECT_EQ(members.ranks[1]->facts.demand.resources.milli_cpu, 4000);
+  EXPECT_EQ(members.ranks[1]->facts->key.name, "job-1");
+  EXPECT_EQ(members.ranks[1]->facts->demand.resources.milli_cpu, 4000);
 }
 
 TEST(GangMembers, TakesTheRankFromTheAnnotationWhereThereIsNoLabel) {
@@ -53,7 +53,7 @@ TEST(GangMembers, CountsOnlyLivePodsAndFreesTheRankOfALeavingOne) {
   failed["status"]["phase"] = "Failed";
   const GangMembers members = Read(IndexedJob(2), {leaving, again, failed});
   EXPECT_FALSE(members.refusal);
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "job-0-again");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "job-0-again");
   EXPECT_EQ(members.seen(), 1);
   EXPECT_EQ(members.leaving.size(), 2u);
   EXPECT_THAT(members.Missing(), testing::ElementsAre(1));
@@ -178,8 +178,8 @@ TEST(GangMembers, SeatsPodsWithoutAGoodNumberByNameAndSaysSo) {
   for (const char* index : {"-1", "2", "0"}) {
     const GangMembers members = Read(IndexedJob(2), {Index(GatedPod(1), index), GatedPod(0)});
     ASSERT_FALSE(members.refusal) << members.refusal->sentence;
-    EXPECT_EQ(members.ranks[0]->facts.key.name, "job-0");
-    EXPECT_EQ(members.ranks[1]->facts.key.name, "job-1");
+    EXPECT_EQ(members.ranks[0]->facts->key.name, "job-0");
+    EXPECT_EQ(members.ranks[1]->facts->key.name, "job-1");
     ASSERT_EQ(members.notes.size(), 1u);
     EXPECT_THAT(members.notes[0], HasSubstr("ranks are not in order"));
     EXPECT_THAT(members.notes[0], HasSubstr("job-heddle-ranks"));
@@ -195,8 +195,8 @@ TEST(GangMembers, APodThatWasLetGoKeepsTheRankThatItWasTold) {
   told["metadata"]["annotations"]["heddle.dev/node"] = "node-3";
   const GangMembers members = Read(IndexedJob(2), {Index(GatedPod(1), "0"), told});
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
-  EXPECT_EQ(members.ranks[1]->facts.key.name, "job-0");
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "job-1");
+  EXPECT_EQ(members.ranks[1]->facts->key.name, "job-0");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "job-1");
 }
 
 TEST(GangMembers, TorchrunThatMeetsByC10dGetsItsRanksInAFile) {

@@ -66,7 +66,7 @@ TEST(LeaderWorkerSet, EachGroupIsAGangOfItsLeaderAndWorkers) {
   EXPECT_EQ(members.spec.leader, "serve-1-uid");
   EXPECT_EQ(members.owner_state, OwnerState::kActive);
   ASSERT_EQ(members.ranks.size(), 2u);
-  EXPECT_EQ(members.ranks[1]->facts.key.name, "serve-1-1");
+  EXPECT_EQ(members.ranks[1]->facts->key.name, "serve-1-1");
   EXPECT_NE(MembershipOf(SetPod(0, 0)).key, MembershipOf(SetPod(1, 0)).key);
   EXPECT_THAT(GangsOfOwner(owner),
               ElementsAre(MembershipOf(SetPod(0, 1)).key, MembershipOf(SetPod(1, 0)).key));
@@ -163,7 +163,7 @@ TEST(MpiJob, ALauncherThatWorksAndItsWorkersAreOneGang) {
   EXPECT_EQ(members.spec.group, "MPIJob/mpi");
   EXPECT_EQ(members.spec.owner, (crds::GangOwner{"kubeflow.org/v2beta1", "MPIJob", "mpi", "mpi-uid"}));
   ASSERT_EQ(members.seen(), 2);
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "mpi-launcher-x7");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "mpi-launcher-x7");
   EXPECT_EQ(members.rank_file, "mpi-heddle-ranks");
 }
 
@@ -182,9 +182,9 @@ TEST(MpiJob, WhoseLauncherHasNoIndexAndWhoseWorkersCountFromZeroIsInTheSameOrder
   const GangMembers members = Read(&owner, {second, launcher, first});
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
   ASSERT_EQ(members.seen(), 3);
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "mpi-launcher-x7");
-  EXPECT_EQ(members.ranks[1]->facts.key.name, "mpi-worker-0");
-  EXPECT_EQ(members.ranks[2]->facts.key.name, "mpi-worker-1");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "mpi-launcher-x7");
+  EXPECT_EQ(members.ranks[1]->facts->key.name, "mpi-worker-0");
+  EXPECT_EQ(members.ranks[2]->facts->key.name, "mpi-worker-1");
 }
 
 TEST(MpiJob, PodsOlderThanTheirJobAreThoseOfAnotherOneOfItsName) {
@@ -223,14 +223,14 @@ TEST(PodsByThemselves, NameTheirGangItsSizeAndTheirRank) {
   EXPECT_EQ(members.spec.group, "Pods/train");
   EXPECT_EQ(members.spec.owner, (crds::GangOwner{"v1", "Pod", "a", "a-uid"}))
       << "whoever comes first by name";
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "b");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "b");
   EXPECT_EQ(members.rank_file, "");
 }
 
 TEST(PodsByThemselves, WithoutRanksGetThemByName) {
   const GangMembers members = Read(nullptr, {Lone("b", "2", ""), Lone("a", "2", "")});
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "a");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "a");
   EXPECT_EQ(members.rank_file, "train-heddle-ranks");
   EXPECT_THAT(members.notes, ElementsAre(HasSubstr("nothing numbers the pods")));
 }
@@ -338,7 +338,7 @@ TEST(PodGroup, SaysHowManyPodsItsGangHas) {
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
   EXPECT_EQ(members.spec.group, "PodGroup/native");
   EXPECT_EQ(members.spec.owner.uid, "group-uid");
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "w");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "w");
 }
 
 TEST(PodGroup, WithoutAGangOrNotThereIsRefusedWithWhatToDo) {
@@ -383,9 +383,9 @@ TEST(RayCluster, IsTheGangOfItsWorkersWithoutTheHead) {
       RayCluster({RayGroup("small", 1, 1), RayGroup("idle", 4, 1, false), RayGroup("big", 1, 2)});
   const GangMembers members = Read(&owner, {RayPod("z", "small"), RayPod("b", "big"), RayPod("a", "big")});
   ASSERT_EQ(members.spec.pods, 3);
-  EXPECT_EQ(members.ranks[0]->facts.key.name, "z") << "each group has ranks of its own";
-  EXPECT_EQ(members.ranks[1]->facts.key.name, "a");
-  EXPECT_EQ(members.ranks[2]->facts.key.name, "b");
+  EXPECT_EQ(members.ranks[0]->facts->key.name, "z") << "each group has ranks of its own";
+  EXPECT_EQ(members.ranks[1]->facts->key.name, "a");
+  EXPECT_EQ(members.ranks[2]->facts->key.name, "b");
   EXPECT_EQ(members.rank_file, "ray-x7z-heddle-ranks");
 }
 
@@ -401,7 +401,7 @@ Json RayHost(const std::string& name, int replica, int host, const std::string& 
 
 std::vector<std::string> NamesByRank(const GangMembers& members) {
   std::vector<std::string> names;
-  for (const auto& rank : members.ranks) names.push_back(rank ? rank->facts.key.name : "");
+  for (const auto& rank : members.ranks) names.push_back(rank ? rank->facts->key.name : "");
   return names;
 }
 

@@ -10,6 +10,7 @@
 #include "extender/gang_status.h"
 #include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
+#include "tests/unit/extender/own_facts.h"
 
 namespace heddle::extender {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 using std::chrono::seconds;
 using test::Cluster;
 using test::JobWords;
+using test::OwnFacts;
 using test::RunningExtender;
 using ::testing::IsEmpty;
 
@@ -300,7 +302,7 @@ TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
   const base::WallTime now{seconds(1'800'000'000)};
   const auto told = [](int rank) {
     Member member;
-    member.facts.plan = PodPlan{.rank = rank, .node = "n"};
+    OwnFacts(member).plan = PodPlan{.rank = rank, .node = "n"};
     return member;
   };
   const auto ranks = [now](const GangMembers& members) {
@@ -320,7 +322,7 @@ TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
   EXPECT_EQ(ranks(members), (std::vector<int>{1, 2}));
   members.leaving.push_back(told(2));
   EXPECT_EQ(ranks(members), std::vector<int>{1}) << "it is too many, and runs yet";
-  members.leaving.back().facts.terminating = true;
+  OwnFacts(members.leaving.back()).terminating = true;
   members.leaving.push_back(told(-1));
   members.leaving.push_back(told(4));
   EXPECT_EQ(ranks(members), (std::vector<int>{1, 2})) << "there are no such slots";
@@ -329,7 +331,7 @@ TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
   members.ranks.clear();
   members.done.clear();
   EXPECT_EQ(ranks(members), (std::vector<int>{1, 2}));
-  members.unranked.emplace_back().facts.gated = true;
+  OwnFacts(members.unranked.emplace_back()).gated = true;
   EXPECT_THAT(ranks(members), IsEmpty());
 }
 

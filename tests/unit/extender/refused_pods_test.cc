@@ -39,8 +39,9 @@ class Refusals {
     pod.not_admitted = "OutOfcpu: Node didn't have enough resource: cpu";
     pod.plan = PodPlan{.rank = 1, .node = "n1", .gang_uid = "gang-uid"};
     pod.started = kNow - ago;
-    members_.leaving.push_back({std::move(pod), nullptr});
-    return members_.leaving.back().facts;
+    auto own = std::make_shared<PodFacts>(std::move(pod));
+    members_.leaving.push_back({own, nullptr});
+    return *own;
   }
   bool Close(int rank, const std::string& node) const { return Read().Trouble(rank, node).has_value(); }
   RefusedPods Read() const { return RefusedPods({&gang_, members_, snapshot_, kNow}); }
