@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::chrono::seconds kLeasePeriod{30};
 constexpr std::chrono::seconds kComplainPeriod{10};
+// At 20 ms a request 400 pods a second, more than kube-scheduler binds, and few of the seats that docs/operations.md
+// gives the extender at the API server.
+constexpr int kReleasesAtOnce = 8;
 constexpr std::size_t kMaxStatusBody = 1024;  // nobody has anything to send there
 
 void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns, GangController& controller,
@@ -59,6 +62,7 @@ class Daemon::Impl {
                      .preemption = options_.preemption,
                      .spares = options_.spares,
                      .identity = options_.identity,
+                     .releases_at_once = kReleasesAtOnce,
                      .log = options_.log}),
         leadership_(client_, clock, random.Fork(), options_.leadership,
                     [this](bool leading) { controller_.SetLeading(leading); }) {}

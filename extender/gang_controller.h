@@ -36,6 +36,8 @@ struct ControllerOptions {
   std::chrono::nanoseconds settle = std::chrono::milliseconds(200);
   // Counts of a starting gang are written at most this often.
   std::chrono::nanoseconds count_period = std::chrono::seconds(1);
+  // Of a release, so many requests are under way together.
+  int releases_at_once = 1;
   kube::Log log;
 };
 
@@ -104,6 +106,7 @@ class GangController {
   // A release that is done in slices.
   struct Releasing {
     std::vector<PodPatch> patches;
+    std::size_t in_order = 0;        // see ReleasePods
     std::vector<std::string> nodes;  // of each; empty = it could not be used when that was decided
     std::string gang;                // its "ns/name"
     std::string version;             // the Gang's resourceVersion when it was decided
@@ -113,6 +116,7 @@ class GangController {
     std::size_t next = 0;       // of the patches
     int refusals = 0;
     base::Status refused = {};  // the last of them
+    bool given_up = false;      // for that, before the end
   };
   // Somebody who holds GPUs, and the object to write to.
   struct Holding {
@@ -154,6 +158,9 @@ class GangController {
   base::Status Release(const GangKey& key, const std::stop_token& stop);
   base::Status Settle(const Look& look, const std::stop_token& stop);
   base::Status LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop);
+  // The patches before `end`, or as many as are begun before `until`; returns once all that were begun are answered.
+  void LetSomeGo(Releasing& releasing, std::size_t end, int at_once, base::MonotonicTime until,
+                 const std::stop_token& stop);
   std::optional<Releasing> LeftToRelease(const GangKey& key);
   Plans PlansThatStand();
   std::string OtherGangOf(const kube::Json& rank_file, const crds::Gang& gang);

@@ -59,6 +59,9 @@ struct PodPatch {
 };
 struct ReleasePods {
   std::vector<PodPatch> patches;
+  // So many of them come first, one by one: they tell bound pods another rank, and a pod that is let go before could
+  // have the rank that one of these was told last.
+  std::size_t in_order = 0;
 };
 using Action =
     std::variant<Nothing, CreateGang, DeleteGang, UpdateStatus, NeedsPlan, RepairRanks, ReleasePods>;

@@ -223,7 +223,7 @@ bool StillOccupied(const GangInput& input, const crds::PlacedPod& row) {
 std::optional<Action> ReleaseRanks(const GangInput& input) {
   const auto rows = Rows(input);
   ReleasePods release;
-  std::vector<PodPatch> others;  // after those that only learn their rank
+  std::vector<PodPatch> others;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !rows[i].has_slot()) continue;
@@ -241,6 +241,7 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
       (moves ? others : release.patches).push_back({rank->facts->key, int(i), MovePatch(*rank->pod, slot)});
     }
   }
+  release.in_order = release.patches.size();
   release.patches.insert(release.patches.end(), std::make_move_iterator(others.begin()),
                          std::make_move_iterator(others.end()));
   if (release.patches.empty()) return std::nullopt;

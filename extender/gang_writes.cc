@@ -1,6 +1,9 @@
 // The writes of the gang controller: each is one request, or one a pod.
 #include <algorithm>
+#include <mutex>
+#include <thread>
 #include <tuple>
+#include <vector>
 
 #include "base/counted.h"
 #include "extender/compute_domain.h"
@@ -188,6 +191,7 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
   }
   return LetGo(key,
                {.patches = std::move(release->patches),
+                .in_order = release->in_order,
                 .nodes = std::move(nodes),
                 .gang = look.gang->ns + "/" + look.gang->name,
                 .version = look.gang->resource_version,
@@ -210,29 +214,51 @@ base::Status GangController::Settle(const Look& look, const std::stop_token& sto
 // In slices, since it is a request a pod and nobody else is looked at meanwhile: after each the gang goes to the end of
 // the queue. A crash loses nothing of it: the pods that are left are those that are still gated.
 base::Status GangController::LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop) {
-  // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for
-  // a while.
-  constexpr int kMostRefusals = 8;
-  const base::MonotonicTime start = clock_.Now();
-  for (; releasing.next < releasing.patches.size(); ++releasing.next) {
-    if (!may_write() || stop.stop_requested()) return {};
-    if (clock_.Now() - start >= kReleaseSlice) {
-      releasing_.insert_or_assign(key, std::move(releasing));
-      queue_.Add(key.ToString());
-      return {};
-    }
-    base::Status patched = PatchPod(releasing.patches[releasing.next], stop);
-    if (patched) {
-      metrics_.Released(1);
-      continue;
-    }
-    releasing.refused = patched;
-    if (patched.error().code != Code::kInvalid || ++releasing.refusals == kMostRefusals) return patched;
+  const base::MonotonicTime until = clock_.Now() + kReleaseSlice;
+  LetSomeGo(releasing, releasing.in_order, 1, until, stop);
+  if (releasing.next >= releasing.in_order)
+    LetSomeGo(releasing, releasing.patches.size(), options_.releases_at_once, until, stop);
+  if (releasing.given_up) return releasing.refused;
+  if (!may_write() || stop.stop_requested()) return {};
+  if (releasing.next < releasing.patches.size()) {
+    releasing_.insert_or_assign(key, std::move(releasing));
+    queue_.Add(key.ToString());
+    return {};
   }
   if (!releasing.refused) return releasing.refused;
   Say("Let go of pods key=" + releasing.gang + " count=" + std::to_string(releasing.patches.size()));
   queue_.Add(key.ToString());
   return {};
+}
+
+// Side by side, since an API server with a disk and a network of its own takes its milliseconds for each, and answers
+// many together.
+void GangController::LetSomeGo(Releasing& releasing, std::size_t end, int at_once, base::MonotonicTime until,
+                               const std::stop_token& stop) {
+  // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for
+  // a while.
+  constexpr int kMostRefusals = 8;
+  std::mutex mutex;  // of `releasing`
+  const auto work = [&] {
+    std::unique_lock lock(mutex);
+    while (releasing.next < end && !releasing.given_up && may_write() && !stop.stop_requested() &&
+           clock_.Now() < until) {
+      const PodPatch& patch = releasing.patches[releasing.next++];
+      lock.unlock();
+      base::Status patched = PatchPod(patch, stop);
+      lock.lock();
+      if (patched) {
+        metrics_.Released(1);
+      } else if (!releasing.given_up) {
+        releasing.given_up = patched.error().code != Code::kInvalid || ++releasing.refusals == kMostRefusals;
+        releasing.refused = std::move(patched);
+      }
+    }
+  };
+  const std::size_t left = end - std::min(end, releasing.next);
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < std::min(left, std::size_t(at_once)); ++i) others.emplace_back(work);
+  work();
 }
 
 // What is left of a release, where it still stands as it was decided: to look at all pods and Gangs again before each

@@ -202,13 +202,14 @@ base::Result<kube::HttpResponse> MortalTransport::Stream(const kube::HttpRequest
 }
 
 RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport, extender::Mode mode,
-                                 bool preemption, int spares)
+                                 bool preemption, int spares, int releases_at_once)
     : cluster_(cluster),
       client_(transport, cluster.clock, {.field_manager = "heddle-extender"}),
       controller_(client_, cluster.clock, base::Random(7), metrics_,
                   {.mode = mode,
                    .preemption = preemption,
                    .spares = spares,
+                   .releases_at_once = releases_at_once,
                    .log =
                        [](std::string_view line) {
                          if (getenv("HEDDLE_TEST_LOG") != nullptr)

@@ -72,7 +72,8 @@ class RunningExtender {
  public:
   explicit RunningExtender(Cluster& cluster) : RunningExtender(cluster, cluster.server) {}
   RunningExtender(Cluster& cluster, kube::HttpTransport& transport,
-                  extender::Mode mode = extender::Mode::kPlace, bool preemption = true, int spares = 0);
+                  extender::Mode mode = extender::Mode::kPlace, bool preemption = true, int spares = 0,
+                  int releases_at_once = 1);
   ~RunningExtender();
 
   extender::GangController& controller() { return controller_; }

@@ -245,6 +245,22 @@ TEST(GangDecision, ReleasesEveryGatedPodOfACommittedPlan) {
   EXPECT_EQ(rest.patches[0].rank, 1);
 }
 
+// Else the next pod could get the seat of one that was told it by the Gang before, of another size.
+TEST(GangDecision, TellsBoundPodsTheirNewRanksInOrderAndBeforeItLetsOthersGo) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(1);
+  scene.Bind(1, scene.names[1]);
+  Json& told = scene.pods[1]["metadata"]["annotations"];
+  told["heddle.dev/rank"] = "5";
+  told["heddle.dev/gang-uid"] = "the-gang-before";
+  const auto release = scene.Expect<ReleasePods>();
+  ASSERT_EQ(release.patches.size(), 2u);
+  EXPECT_EQ(release.patches[0].rank, 1);
+  EXPECT_EQ(release.patches[1].rank, 0);
+  EXPECT_EQ(release.in_order, 1u);
+}
+
 // Found by the simulation, seed 10.
 TEST(GangDecision, HoldsARemadePodBackWhileTheOldOneHasItsPartOfASharedNode) {
   Scene scene;

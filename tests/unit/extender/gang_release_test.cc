@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <set>
 
 #include "extender/resources.h"
@@ -93,6 +96,58 @@ void EditNode(Cluster& cluster, RunningExtender& extender, const std::string& no
       (void)cluster.server.WaitUntil([] { return false; }, milliseconds(2));
     }
   }
+}
+
+// How many requests of a release are under way together, at most.
+class Meeting {
+ public:
+  explicit Meeting(int wanted) : wanted_(wanted) {}
+  // Until so many are here.
+  void Attend() {
+    std::unique_lock lock(mutex_);
+    most_ = std::max(most_, ++here_);
+    come_.notify_all();
+    come_.wait_for(lock, std::chrono::seconds(2), [&] { return most_ >= wanted_; });
+    --here_;
+  }
+  int most() const {
+    const std::lock_guard lock(mutex_);
+    return most_;
+  }
+
+ private:
+  const int wanted_;
+  mutable std::mutex mutex_;
+  std::condition_variable come_;
+  int here_ = 0, most_ = 0;
+};
+
+TEST(Release, HasAsManyRequestsUnderWayTogetherAsItMay) {
+  Cluster cluster(kTwoUnits);
+  Meeting meeting(3);
+  cluster.server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (IsRelease(request, "big")) meeting.Attend();
+    return std::nullopt;
+  });
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 0, 3);
+  cluster.Submit(kBig);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Released("big") == 8; })) << cluster.Summary("big");
+  EXPECT_EQ(meeting.most(), 3);
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+// What was begun is answered before it gives up, and what was let go stays so.
+TEST(Release, ThatTheServerRefusesSideBySideIsTriedAgainForThePodsThatAreLeft) {
+  Cluster cluster(kTwoUnits);
+  std::atomic<int> patches = 0;
+  cluster.server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (!IsRelease(request, "big") || ++patches % 3 != 0) return std::nullopt;
+    return kube::HttpResponse{503, {}, R"({"kind":"Status","status":"Failure","code":503})"};
+  });
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 0, 4);
+  cluster.Submit(kBig);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Released("big") == 8; })) << cluster.Summary("big");
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
 // A pod of no gang may be scheduled at any moment.
