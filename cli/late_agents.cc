@@ -11,7 +11,9 @@
 namespace heddle::cli {
 
 std::map<std::string, AgentRenewal> AgentRenewals(const std::vector<kube::Json>& leases, base::WallTime now) {
-  constexpr std::chrono::seconds kSlack{10};  // of clocks, and of a server's cache
+  // The extender and the operator look every 30 s, and count from when they saw a renewal. Whom they still plan on is
+  // not called silent here.
+  constexpr std::chrono::seconds kSlack{60};
   std::map<std::string, AgentRenewal> renewals;
   for (const kube::Json& lease : leases) {
     const std::string name = kube::Name(lease);

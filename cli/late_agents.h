@@ -16,7 +16,7 @@ namespace heddle::cli {
 
 struct AgentRenewal {
   base::WallTime at;
-  bool late = false;  // the Lease has run out since
+  bool late = false;  // it ran out so long ago that the extender has seen it, too
 };
 // By node, of Leases that say when they were renewed. Pure and total.
 std::map<std::string, AgentRenewal> AgentRenewals(const std::vector<kube::Json>& leases, base::WallTime now);

@@ -19,7 +19,8 @@ class LateAgentsInACluster : public Stage {
 
 TEST_F(LateAgentsInACluster, AreThoseThatHadALeaseAndLetItRunOut) {
   Beat("on-time", std::chrono::seconds(240));
-  Beat("late", std::chrono::seconds(260));
+  Beat("still-planned-on", std::chrono::seconds(299));
+  Beat("late", std::chrono::seconds(301));
   Json leader = kube::NewObject(kube::kLeases, {std::string(keys::kNamespace), "heddle-operator"});
   leader["spec"] = {{"leaseDurationSeconds", 15},
                     {"renewTime", base::FormatMicroTime(clock.WallNow() - std::chrono::hours(1))}};
