@@ -89,7 +89,7 @@ class Patcher {
     with_pfc_ = PortsWithPfc();
     for (const SonicWish& wish : wishes_) {
       if (!Entry(live_, "PORT", wish.port).is_object()) {
-        return base::Fail(Code::kNotFound, fmt::format("PORT has no {}", Printable(wish.port, 40)));
+        return base::Fail(Code::kNotFound, sonic::NoSuchPort(live_, wish.port));
       }
       TRY(Port(wish));
     }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
+#include "base/nearest_word.h"
 #include "formats/json_bounds.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -145,6 +147,24 @@ std::map<std::string, std::string> PortChannels(const Json& root) {
     if (!fresh && known->second != channel) known->second.clear();
   }
   return channels;
+}
+
+std::string NoSuchPort(const Json& root, const std::string& wanted) {
+  std::vector<std::string> names;
+  const Json& ports = Member(root, "PORT");
+  for (const auto& [name, row] : ports.items()) {
+    if (TextOf(Member(row, "alias")) == wanted) {
+      return fmt::format("{} is the alias of port {}: write that", Printable(wanted, 40),
+                         Printable(name, 40));
+    }
+    names.push_back(name);
+  }
+  const std::string meant = base::NearestWord(wanted, names);
+  const std::string one = meant.empty() && !names.empty() ? names.front() : meant;
+  return fmt::format("the switch's table PORT has no {}{}", Printable(wanted, 40),
+                     one.empty() ? ""
+                                 : fmt::format("; it has {}, such as {}", base::Counted(names.size(), "port"),
+                                               Printable(one, 40)));
 }
 
 }  // namespace heddle::formats::sonic

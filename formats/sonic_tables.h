@@ -29,6 +29,9 @@ const Json& Member(const Json& object, std::string_view name);
 // TABLE, KEY
 const Json& Entry(const Json& root, std::string_view table, std::string_view key);
 
+// What is wrong with the name of a port that PORT has not, and which was meant, as a sentence.
+std::string NoSuchPort(const Json& root, const std::string& wanted);
+
 // "Ethernet4" before "Ethernet12".
 std::pair<std::string, std::uint64_t> PortOrder(const std::string& name);
 

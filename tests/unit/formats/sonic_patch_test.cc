@@ -446,7 +446,11 @@ TEST(SonicPatch, RefusesWhatItCannotRender) {
     const auto patch = PatchSonic(text, "roce", {{port, Rendered()}});
     return patch ? std::string("was made") : patch.error().message;
   };
-  EXPECT_THAT(refusal(live, "Ethernet99"), HasSubstr("PORT has no Ethernet99"));
+  EXPECT_EQ(refusal(live, "Ethernet99"),
+            "the switch's table PORT has no Ethernet99; it has 3 ports, such as Ethernet0");
+  EXPECT_EQ(refusal(live, "Eternet4"),
+            "the switch's table PORT has no Eternet4; it has 3 ports, such as Ethernet4");
+  EXPECT_EQ(refusal(live, "etp2"), "etp2 is the alias of port Ethernet4: write that");
   EXPECT_THAT(refusal("{}", "Ethernet0"), HasSubstr("neither PORT nor PORT_QOS_MAP"));
   Json config = Json::parse(live);
   config["DEVICE_METADATA"]["localhost"]["switch_type"] = "voq";
