@@ -110,7 +110,10 @@ void Checks::TakeGrants(const Json& object) {
 
 void Checks::CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now) {
   for (const auto& [other_uid, other] : claims_) {
-    const std::uint32_t theirs = other.given != 0 ? other.given : other.gpus;
+    std::uint32_t theirs = other.given != 0 ? other.given : other.gpus;
+    // Of one gang the kubelet gives a rank what another, which got others than its own, has left: it may cross rails, as
+    // its Gang says (DevicesDiffer), and no GPU is used twice.
+    if (mine.gang == other.gang) theirs &= other.gpus;
     if (other_uid == uid || !mine.told || !other.told || (mine.gpus & theirs) == 0) continue;
     const std::string shared = crds::FormatGpuIndexes(mine.gpus & theirs & 0xffu);
     if (bound_now && mine.bound == other.bound && mine.planned == mine.bound &&

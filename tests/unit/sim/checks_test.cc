@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "crds/keys.h"
+#include "crds/node_topology.h"
 #include "extender/compute_domain.h"
 #include "extender/resources.h"
 #include "tests/sim/run.h"
@@ -22,6 +25,7 @@ class ChecksTest : public testing::Test {
  protected:
   ChecksTest() {
     server_.Serve(extender::kGangs);
+    server_.Serve(extender::kNodeTopologies);
     server_.OnChange([this](const kube::Resource& resource, const Json& before, const Json& after) {
       checks_.Changed(resource, before, after);
     });
@@ -95,6 +99,33 @@ TEST_F(ChecksTest, SeeTwoPodsOnOneGpu) {
   server_.Put(kube::kPods, PodOf("b", "0,1,2,3", 4));
   Bind("b-0");
   EXPECT_THAT(Broken(), testing::ElementsAre("NoOverlap", "NoGpuTwice"));
+}
+
+// Its kubelet had given GPUs 0 and 1 away when the first was admitted, and has them again for the second.
+TEST_F(ChecksTest, LetRanksOfOneGangHaveEachOthersGpusAndNobodyElse) {
+  for (const char* name : {"a", "b"}) Commit(name, 0x0c, 2);
+  server_.Put(kube::kPods, PodOf("a", "0,1", 2));
+  Bind("a-0");
+  crds::NodeTopology topology;
+  topology.name = "node-0";
+  crds::Grant grant;
+  grant.pod_namespace = "team";
+  grant.pod_name = "a-0";
+  grant.gpus = {{2, ""}, {3, ""}};
+  topology.status.grants = {grant};
+  server_.Put(extender::kNodeTopologies, crds::ToJson(topology));
+  Json second = PodOf("a", "2,3", 2);
+  second["metadata"]["name"] = "a-1";
+  server_.Put(kube::kPods, second);
+  Bind("a-1");
+  const auto twice = [this] {
+    const auto broken = Broken();
+    return std::count(broken.begin(), broken.end(), "NoGpuTwice");
+  };
+  EXPECT_EQ(twice(), 0);
+  server_.Put(kube::kPods, PodOf("b", "2,3", 2));
+  Bind("b-0");
+  EXPECT_GT(twice(), 0);
 }
 
 TEST_F(ChecksTest, SeeMoreGpusInUseThanThereAre) {
