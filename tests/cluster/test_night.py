@@ -84,6 +84,9 @@ class ANodeDiedAtThree(BedTestCase):
         self.fall_silent(second)
         self.wait_summary("Degraded: Requirement")
         self.step("degraded")
+        # Events have whole seconds, and the page has them in their order.
+        said = int(time.time())
+        self.plane.wait_for(lambda: time.time() >= said + 1, "the second after")
         self.nodes.find_again(first)
         self.heddle.start_daemon(f"agent:{first}")
         self.wait_moved(9, second)
