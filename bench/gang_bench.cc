@@ -14,7 +14,6 @@
 #include "extender/gang_members.h"
 #include "extender/planning.h"
 #include "extender/snapshot.h"
-#include "topology/synthetic.h"
 
 namespace heddle::extender {
 namespace {
@@ -80,14 +79,13 @@ Shared<NodeFacts> Node(const topology::Node& machine) {
 }
 
 Snapshot Cluster(int nodes) {
-  auto synthetic = topology::ParseSynthetic(
-      fmt::format("su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (nodes + 15) / 16));
+  const std::vector<topology::Node> machines = bench::Machines(nodes);
   std::vector<Shared<NodeFacts>> facts;
   std::vector<Shared<TopologyFacts>> topologies;
   std::vector<topology::Node> published;
-  for (int i = 0; i < nodes && synthetic; ++i) {
+  for (int i = 0; i < nodes; ++i) {
     const crds::NodeTopology object =
-        bench::PublishedTopology(fmt::format("node-{:05}", i), synthetic->nodes[std::size_t(i)]);
+        bench::PublishedTopology(fmt::format("node-{:05}", i), machines[std::size_t(i)]);
     topologies.push_back(std::make_shared<const TopologyFacts>(FactsOf(object)));
     published.push_back(object.status.node);
     facts.push_back(Node(object.status.node));

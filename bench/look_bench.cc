@@ -9,6 +9,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "bench/published_topology.h"
@@ -17,7 +18,6 @@
 #include "extender/cluster_cache.h"
 #include "extender/snapshot_keeper.h"
 #include "kube/client.h"
-#include "topology/synthetic.h"
 
 namespace heddle::extender {
 namespace {
@@ -84,10 +84,9 @@ kube::Json GangObject(int gang) {
 class PreparedServer final : public kube::HttpTransport {
  public:
   explicit PreparedServer(int nodes) {
-    auto synthetic = topology::ParseSynthetic(fmt::format(
-        "su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (nodes + 15) / 16));
-    for (int i = 0; i < nodes && synthetic; ++i) {
-      crds::NodeTopology object = bench::PublishedTopology(NodeName(i), synthetic->nodes[std::size_t(i)]);
+    const std::vector<topology::Node> machines = bench::Machines(nodes);
+    for (int i = 0; i < nodes; ++i) {
+      crds::NodeTopology object = bench::PublishedTopology(NodeName(i), machines[std::size_t(i)]);
       object.uid = fmt::format("uid-{}", i);
       object.resource_version = std::to_string(i + 1);
       Add(topologies_, crds::ToJson(object));

@@ -22,7 +22,6 @@
 #include "base/process.h"
 #include "bench/published_topology.h"
 #include "extender/daemon.h"
-#include "topology/synthetic.h"
 
 namespace heddle::extender {
 namespace {
@@ -204,11 +203,9 @@ std::size_t NumberIn(std::string_view target, std::string_view name) {
 class PreparedServer final : public kube::HttpTransport {
  public:
   explicit PreparedServer(int nodes) {
-    auto synthetic = topology::ParseSynthetic(fmt::format(
-        "su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (nodes + 15) / 16));
-    for (int i = 0; i < nodes && synthetic; ++i) {
-      kube::Json topology =
-          crds::ToJson(bench::PublishedTopology(NodeName(i), synthetic->nodes[std::size_t(i)]));
+    const std::vector<topology::Node> machines = bench::Machines(nodes);
+    for (int i = 0; i < nodes; ++i) {
+      kube::Json topology = crds::ToJson(bench::PublishedTopology(NodeName(i), machines[std::size_t(i)]));
       Finish(topology, 50'000 + i, {"status"});
       collections_["/nodetopologies"].Add(topology);
       collections_["/nodes"].Add(Node(i));
