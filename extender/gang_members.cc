@@ -394,6 +394,12 @@ std::shared_ptr<const PodConstraints> Member::Constraints() const {
   return std::make_shared<const PodConstraints>(*pod);
 }
 
+PodFacts& Member::OwnFacts() {
+  const auto own = std::make_shared<PodFacts>(*facts);
+  facts = own;
+  return *own;
+}
+
 int GangMembers::seen() const {
   return Count(*this, [](const PodFacts&) { return true; });
 }

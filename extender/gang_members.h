@@ -36,6 +36,7 @@ struct Member {
   std::shared_ptr<const kube::Json> pod;
 
   std::shared_ptr<const PodConstraints> Constraints() const;  // where it may run
+  PodFacts& OwnFacts();  // a copy in place of what others share, to be changed
 };
 
 // Everything that the owner and the pods say about a gang, read once.

@@ -48,11 +48,10 @@ SnapshotInputs Without(SnapshotInputs inputs, const GangKey& key) {
 
 GangMembers Unplaced(GangMembers members) {
   for (auto& rank : members.ranks) {
-    PodFacts facts = *rank->facts;
+    PodFacts& facts = rank->OwnFacts();
     facts.gated = true;
     facts.node.clear();
     facts.plan.reset();
-    rank->facts = std::make_shared<const PodFacts>(std::move(facts));
   }
   return members;
 }

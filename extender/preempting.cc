@@ -288,9 +288,7 @@ bool FitsAnew(const Snapshot& snapshot, const GangMembers& members) {
   remade.done.assign(remade.ranks.size(), false);
   for (auto& rank : remade.ranks) {
     if (!rank || rank->facts->gated) continue;
-    PodFacts facts = *rank->facts;
-    facts.gated = true;
-    rank->facts = std::make_shared<const PodFacts>(std::move(facts));
+    rank->OwnFacts().gated = true;
     rank->pod = std::make_shared<const kube::Json>(Unpinned(*rank->pod));
   }
   return std::any_of(snapshot.fabrics.begin(), snapshot.fabrics.end(), [&](const FabricView& view) {

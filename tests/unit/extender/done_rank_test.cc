@@ -12,7 +12,6 @@
 #include "extender/resources.h"
 #include "extender/slot_faults.h"
 #include "tests/unit/extender/cluster.h"
-#include "tests/unit/extender/own_facts.h"
 #include "tests/unit/extender/pod_words.h"
 #include "tests/unit/extender/snapshot_stage.h"
 
@@ -22,7 +21,6 @@ namespace {
 using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
-using test::OwnFacts;
 using test::Share;
 using test::Stage;
 using ::testing::ElementsAre;
@@ -211,7 +209,7 @@ TEST(DoneRank, ThatComesAgainIsPlannedOrGetsASlotOfItsOwn) {
   ASSERT_NE(plan, nullptr) << anew.index();
   EXPECT_THAT(plan->why, HasSubstr("was done when the plan was made has come again"));
 
-  PodFacts& first = OwnFacts(*members.ranks[0]);  // let go meanwhile
+  PodFacts& first = members.ranks[0]->OwnFacts();  // let go meanwhile
   first.gated = false;
   first.node = scene.names[0];
   first.plan = PodPlan{.rank = 0, .node = scene.names[0], .gpus = 0xFF};
@@ -230,7 +228,7 @@ TEST(DoneRank, ThatComesAgainIsPlannedOrGetsASlotOfItsOwn) {
 TEST(DoneRank, ThatRunsAllTheSameIsFollowed) {
   const PlannedScene scene(FourOfWhich("1", {0, 2, 3}));
   GangMembers members = FourOfWhich("", {0, 1, 2, 3});
-  PodFacts& pod = OwnFacts(*members.ranks[1]);
+  PodFacts& pod = members.ranks[1]->OwnFacts();
   pod.gated = false;
   pod.node = scene.names[3];
   pod.plan = PodPlan{.rank = 1, .node = scene.names[3], .gpus = 0xFF};

@@ -90,6 +90,13 @@ class Scene {
     return found == nullptr ? T{} : *found;
   }
 
+  // As by the Gang before it, which was of another size.
+  void TellAnotherRank(int rank) {
+    Json& annotations = pods[std::size_t(rank)]["metadata"]["annotations"];
+    annotations["heddle.dev/rank"] = "5";
+    annotations["heddle.dev/gang-uid"] = "before";
+  }
+
   // Each on the node of its own number.
   void ReleaseAndBindBoth() {
     for (const int rank : {0, 1}) {
@@ -251,9 +258,7 @@ TEST(GangDecision, TellsBoundPodsTheirNewRanksInOrderAndBeforeItLetsOthersGo) {
   scene.Planned();
   scene.Release(1);
   scene.Bind(1, scene.names[1]);
-  Json& told = scene.pods[1]["metadata"]["annotations"];
-  told["heddle.dev/rank"] = "5";
-  told["heddle.dev/gang-uid"] = "the-gang-before";
+  scene.TellAnotherRank(1);
   const auto release = scene.Expect<ReleasePods>();
   ASSERT_EQ(release.patches.size(), 2u);
   EXPECT_EQ(release.patches[0].rank, 1);
@@ -941,9 +946,7 @@ TEST(GangDecision, TellsABoundPodItsRankWhereAGangOfAnotherSizeToldItAnother) {
   Scene scene;
   scene.Planned();
   scene.ReleaseAndBindBoth();
-  Json& annotations = scene.pods[1]["metadata"]["annotations"];
-  annotations["heddle.dev/rank"] = "5";
-  annotations["heddle.dev/gang-uid"] = "before";
+  scene.TellAnotherRank(1);
   const auto release = scene.Expect<ReleasePods>();
   ASSERT_EQ(release.patches.size(), 1u);
   EXPECT_EQ(release.patches[0].rank, 1);

@@ -10,7 +10,6 @@
 #include "extender/gang_status.h"
 #include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
-#include "tests/unit/extender/own_facts.h"
 
 namespace heddle::extender {
 namespace {
@@ -18,7 +17,6 @@ namespace {
 using std::chrono::seconds;
 using test::Cluster;
 using test::JobWords;
-using test::OwnFacts;
 using test::RunningExtender;
 using ::testing::IsEmpty;
 
@@ -302,7 +300,7 @@ TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
   const base::WallTime now{seconds(1'800'000'000)};
   const auto told = [](int rank) {
     Member member;
-    OwnFacts(member).plan = PodPlan{.rank = rank, .node = "n"};
+    member.OwnFacts().plan = PodPlan{.rank = rank, .node = "n"};
     return member;
   };
   const auto ranks = [now](const GangMembers& members) {
@@ -322,7 +320,7 @@ TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
   EXPECT_EQ(ranks(members), (std::vector<int>{1, 2}));
   members.leaving.push_back(told(2));
   EXPECT_EQ(ranks(members), std::vector<int>{1}) << "it is too many, and runs yet";
-  OwnFacts(members.leaving.back()).terminating = true;
+  members.leaving.back().OwnFacts().terminating = true;
   members.leaving.push_back(told(-1));
   members.leaving.push_back(told(4));
   EXPECT_EQ(ranks(members), (std::vector<int>{1, 2})) << "there are no such slots";
@@ -331,7 +329,7 @@ TEST(LostRank, OfAnOwnerOfAnotherSizeIsOneThatNoLivePodWasTold) {
   members.ranks.clear();
   members.done.clear();
   EXPECT_EQ(ranks(members), (std::vector<int>{1, 2}));
-  OwnFacts(members.unranked.emplace_back()).gated = true;
+  members.unranked.emplace_back().OwnFacts().gated = true;
   EXPECT_THAT(ranks(members), IsEmpty());
 }
 
