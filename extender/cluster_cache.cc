@@ -69,7 +69,7 @@ bool Holds(const kube::ObjectPtr& pod) {
 
 // What it did is not done: another pod comes in its place if its gang stands.
 bool LeavesItsSlot(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
-  if (!Holds(old) || !kube::Annotation(*old, crds::keys::kNode)) return false;
+  if (!Holds(old) || !kube::Annotation(*old, crds::keys::kNode)) return false;  // these are read packed
   if (current == nullptr || kube::Uid(*current) != kube::Uid(*old)) return true;
   return kube::StringAt(*current, {"status", "phase"}) == "Failed";
 }
@@ -285,41 +285,37 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
 }
 
 void ClusterCache::Index(const kube::Json& pod, bool there) {
-  if (!IsGangPod(pod, callbacks_.mode)) return;
-  const GangKey gang = MembershipOf(pod).key;
+  const auto gang = KindOfPod(pod, callbacks_.mode).gang;
+  if (!gang) return;
   const std::lock_guard lock(mutex_);
   if (there) {
-    pods_of_[gang].insert_or_assign(kube::Uid(pod), kube::KeyOf(pod));
+    pods_of_[*gang].insert_or_assign(kube::Uid(pod), kube::KeyOf(pod));
     gang_pods_.insert(kube::Uid(pod));
     return;
   }
   gang_pods_.erase(kube::Uid(pod));
-  if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
+  if (const auto found = pods_of_.find(*gang); found != pods_of_.end()) {
     found->second.erase(kube::Uid(pod));
     if (found->second.empty()) pods_of_.erase(found);
   }
 }
 
-// People can take away or change what makes a pod one of a gang.
-bool ClusterCache::StaysInItsGang(const kube::Json& old, const kube::Json& current) const {
-  if (!IsGangPod(old, callbacks_.mode)) return true;  // it is in none
-  return IsGangPod(current, callbacks_.mode) && MembershipOf(old).key == MembershipOf(current).key;
-}
-
 void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                               const kube::ObjectPtr& current) {
-  if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
-    pod_view_.CacheLost(key, kube::Uid(*old));
-    Index(*old, false);
-  } else if (old != nullptr && !StaysInItsGang(*old, *current)) {
-    Index(*old, false);
-  }
+  const auto kind = [this](const kube::ObjectPtr& pod) {
+    return pod == nullptr ? PodKind() : KindOfPod(*pod, callbacks_.mode);
+  };
+  const PodKind before = kind(old), now = kind(current);
+  const bool another = old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current));
+  if (another) pod_view_.CacheLost(key, kube::Uid(*old));
+  // People can take away or change what makes a pod one of a gang.
+  if (old != nullptr && (another || before.gang != now.gang)) Index(*old, false);
   if (current != nullptr) Index(*current, true);
-  for (const kube::ObjectPtr& pod : {old, current}) {
-    if (pod != nullptr && IsGangPod(*pod, callbacks_.mode)) callbacks_.gang_changed(MembershipOf(*pod).key);
+  for (const PodKind* one : {&before, &now}) {
+    if (one->gang) callbacks_.gang_changed(*one->gang);
   }
-  if (old == nullptr && current != nullptr && callbacks_.passed_the_gate && PassedTheGate(*current)) {
-    callbacks_.passed_the_gate(current);
+  if (old == nullptr && now.passed_the_gate && callbacks_.passed_the_gate) {
+    callbacks_.passed_the_gate(std::make_shared<const kube::Json>(kube::Unpacked(*current)));
   }
   const bool leaves = LeavesItsSlot(old, current);
   if (leaves && callbacks_.slot_left) {

@@ -93,7 +93,6 @@ class ClusterCache {
   // One of the three kinds that are read object by object.
   void Changed(const kube::Resource& resource, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                const kube::ObjectPtr& current);
-  bool StaysInItsGang(const kube::Json& old, const kube::Json& current) const;
   void Index(const kube::Json& pod, bool there);
   void WatchOwners(std::size_t kind, const std::stop_token& stop);
   void AddOwners(const kube::Resource& resource, bool everywhere, base::Random random);

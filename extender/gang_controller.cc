@@ -10,6 +10,7 @@
 #include "extender/owner_kinds.h"
 #include "extender/resources.h"
 #include "extender/slot_faults.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -273,7 +274,7 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   const auto pods = cache_.PodsOf(key);
   crds::GangOwner owner;
   if (look.gang != nullptr) owner = look.gang->spec.owner;
-  if (!pods.empty()) owner = MembershipOf(*pods.objects.front()).owner;
+  if (!pods.empty()) owner = MembershipOf(kube::Unpacked(*pods.objects.front())).owner;
   if (!owner.kind.empty()) {
     ASSIGN_OR_RETURN(const kube::ObjectPtr object, OwnerOf(key, owner, stop), "read the owner");
     look.members =

@@ -15,6 +15,7 @@
 #include "extender/seating.h"
 #include "extender/unmodelled.h"
 #include "kube/completed_indexes.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -41,7 +42,7 @@ void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_vie
 
 void RefuseUnequalWord(GangMembers& members, const Member& first, const Member& other) {
   for (const std::string_view name : kSaidAlike) {
-    if (kube::Annotation(*other.pod, name) == kube::Annotation(*first.pod, name)) continue;
+    if (kube::Annotation(*other.kept, name) == kube::Annotation(*first.kept, name)) continue;
     Refuse(members, "UnequalPods",
            other.facts->key.name + " and " + first.facts->key.name + " differ in " + std::string(name) +
                "; all pods of a gang carry the same annotations");
@@ -77,7 +78,7 @@ void AssumeParallelism(GangMembers& members) {
 }
 
 void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
-  const kube::Json& pod = *first.pod;
+  const kube::Json pod = first.Pod();
   const PodDemand& demand = first.facts->demand;
   crds::GangSpec& spec = members.spec;
   spec.gpus_per_pod = demand.gpus;
@@ -114,7 +115,7 @@ void ReadComputeDomain(GangMembers& members, Mode mode) {
     if (members.compute_domain.empty()) members.compute_domain = terms.compute_domain;
     const bool asks = terms.compute_domain.empty() && terms.said.contains(keys::kComputeDomain);
     const bool held = mode == Mode::kPlace && rank->facts->gated;
-    const auto missing = asks && held ? MissingClaim(*rank->pod) : std::nullopt;
+    const auto missing = asks && held ? MissingClaim(rank->Pod()) : std::nullopt;
     if (missing) Refuse(members, missing->reason, missing->sentence);
   }
 }
@@ -241,8 +242,9 @@ void NameRankFile(GangMembers& members, const OwnerLayout& layout) {
 
 void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owner,
                const std::vector<PodPtr>& pods) {
+  const kube::Json first = pods.empty() ? kube::Json() : kube::Unpacked(*pods.front());
   if (!pods.empty()) {
-    Membership membership = MembershipOf(*pods.front());
+    Membership membership = MembershipOf(first);
     members.spec.owner = std::move(membership.owner);
     members.spec.group = std::move(membership.group);
   }
@@ -260,7 +262,7 @@ void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owne
   ReadMarks(layout, pods);
   members.refusal = layout.refusal;
   members.notes = layout.notes;
-  if (layout.own_ranks || (!pods.empty() && MeetsByC10d(*pods.front()))) NameRankFile(members, layout);
+  if (layout.own_ranks || (!pods.empty() && MeetsByC10d(first))) NameRankFile(members, layout);
   members.spec.pods = layout.refusal ? 0 : int(layout.pods);
   members.ranks.resize(std::size_t(members.spec.pods));
   members.done.resize(std::size_t(members.spec.pods));
@@ -284,7 +286,7 @@ void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, const k
     if (owner != nullptr) born = kube::CreationTimestamp(*owner);
   } else if (layout.index_mark == lws::kWorkerIndex && layout.first_index == 0) {
     const auto leader = std::find_if(live.begin(), live.end(), [&layout](const Member& member) {
-      return layout.RankOf(*member.pod) == 0;
+      return layout.RankOf(*member.kept) == 0;
     });
     if (leader == live.end()) return;
     members.spec.leader = leader->facts->uid;
@@ -303,12 +305,12 @@ void SetSurplusAside(GangMembers& members, const OwnerLayout& layout, std::vecto
   if (!started || !layout.unit_mark.empty() || !(layout.elastic || layout.scales)) return;
   SetAside(members, live, [&layout](const Member& member) {
     const bool told = WasLetGo(*member.facts) && member.facts->plan->rank < layout.pods;
-    return !told && layout.RankOf(*member.pod).value_or(0) >= layout.pods;
+    return !told && layout.RankOf(*member.kept).value_or(0) >= layout.pods;
   });
 }
 
 std::int64_t RankSaid(const OwnerLayout& layout, const Member& member) {
-  return layout.RankOf(*member.pod).value_or(member.facts->plan ? member.facts->plan->rank : -1);
+  return layout.RankOf(*member.kept).value_or(member.facts->plan ? member.facts->plan->rank : -1);
 }
 
 // Of pods that name their gang themselves, those of a run before may still stand when the name is used again, and say
@@ -391,7 +393,11 @@ int Count(const GangMembers& members, Far far) {
 
 std::shared_ptr<const PodConstraints> Member::Constraints() const {
   if (facts->terms->constraints) return {facts->terms, &*facts->terms->constraints};
-  return std::make_shared<const PodConstraints>(*pod);
+  return std::make_shared<const PodConstraints>(Pod());
+}
+
+kube::Json Member::Pod() const {
+  return kube::Unpacked(*kept);
 }
 
 PodFacts& Member::OwnFacts() {

@@ -33,8 +33,10 @@ enum class OwnerState : std::uint8_t {
 
 struct Member {
   std::shared_ptr<const PodFacts> facts = std::make_shared<const PodFacts>();  // never null
-  std::shared_ptr<const kube::Json> pod;
+  // As the cache keeps it, which may be packed: labels and annotations are read of it as it is, all else of Pod().
+  std::shared_ptr<const kube::Json> kept;
 
+  kube::Json Pod() const;  // unpacked: some ten microseconds
   std::shared_ptr<const PodConstraints> Constraints() const;  // where it may run
   PodFacts& OwnFacts();  // a copy in place of what others share, to be changed
 };

@@ -231,14 +231,14 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
     if (rank->facts->gated) {
       if (rank->facts->waits_for_quota()) continue;  // its slot waits for it, until it lapses
       if (StillOccupied(input, rows[i])) continue;   // its slot will wait for it, too
-      auto patch = ReleasePatch(*rank->pod, slot);
+      auto patch = ReleasePatch(rank->Pod(), slot);
       if (patch) others.push_back({rank->facts->key, int(i), *std::move(patch)});
     } else if (input.snapshot.Topology(slot.node) != nullptr) {
       // Of a machine that nobody knows just now (its NodeTopology is away, or its Fabric excludes it) there are no
       // NICs to tell, nor indexes of a whole node: what the pod was told before is better than nothing.
       const bool moves = MustMove(*rank->facts, slot);
       if (!moves && !HasAnotherRank(*rank->facts, slot)) continue;
-      (moves ? others : release.patches).push_back({rank->facts->key, int(i), MovePatch(*rank->pod, slot)});
+      (moves ? others : release.patches).push_back({rank->facts->key, int(i), MovePatch(rank->Pod(), slot)});
     }
   }
   release.in_order = release.patches.size();

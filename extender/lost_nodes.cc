@@ -87,7 +87,7 @@ std::optional<InputRefusal> NodesLost(const GangInput& input) {
   return InputRefusal{
       std::string(kNodeLost),
       nodes + (lost.size() > 1 ? " are" : " is") + " NotReady, and " + who + (ranks > 1 ? " are" : " is") +
-          " there: the gang stands still. Kubernetes evicts the pod " + EvictedWhen(*first.member->pod) +
+          " there: the gang stands still. Kubernetes evicts the pod " + EvictedWhen(first.member->Pod()) +
           ", then its rank gets another node. Sooner, " + OffCommand(name)};
 }
 

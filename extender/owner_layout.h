@@ -44,7 +44,7 @@ struct OwnerLayout {
 
   // The next ranks: `jobs` times `pods_per_job` pods.
   void Append(std::string name, std::int64_t jobs, std::int64_t pods_per_job);
-  // Where a pod stands; nothing when its labels do not say. May lie outside [0, pods).
+  // Where a pod stands, which may be packed; nothing when its labels do not say. May lie outside [0, pods).
   std::optional<std::int64_t> RankOf(const kube::Json& pod) const;
   const RankSegment* SegmentOf(const kube::Json& pod) const;  // null where the pod fits none
 };

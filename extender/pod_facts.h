@@ -79,7 +79,7 @@ std::function<std::shared_ptr<const PodFacts>(const kube::Json& pod)> PodReader(
 // Pods and what was read of each, in the same order: a gang is looked at with each of its pods that changes, and to
 // read all of its thousands again each time takes longer than everything else.
 struct ReadPods {
-  std::vector<std::shared_ptr<const kube::Json>> objects;
+  std::vector<std::shared_ptr<const kube::Json>> objects;  // see Member::kept
   std::vector<std::shared_ptr<const PodFacts>> facts;
 
   ReadPods() = default;

@@ -289,7 +289,7 @@ bool FitsAnew(const Snapshot& snapshot, const GangMembers& members) {
   for (auto& rank : remade.ranks) {
     if (!rank || rank->facts->gated) continue;
     rank->OwnFacts().gated = true;
-    rank->pod = std::make_shared<const kube::Json>(Unpinned(*rank->pod));
+    rank->kept = std::make_shared<const kube::Json>(Unpinned(rank->Pod()));
   }
   return std::any_of(snapshot.fabrics.begin(), snapshot.fabrics.end(), [&](const FabricView& view) {
     placement::ClusterState state = view.state;

@@ -91,7 +91,7 @@ base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& mem
     if (!member || !rows[i].has_slot()) continue;  // done, or about to come
     ranks += fmt::format("{}\t{}\t{}\t{}\n", i, member->facts->key.name, rows[i].node,
                          rows[i].gpus == 0 ? "all" : crds::FormatGpuIndexes(rows[i].gpus));
-    hosts += fmt::format("{} slots={}\n", HostOf(*member->pod), gang.spec.gpus_per_pod);
+    hosts += fmt::format("{} slots={}\n", HostOf(member->Pod()), gang.spec.gpus_per_pod);
   }
   const std::string ending = GroupEnding(gang.spec);
   const kube::Json ours = {{"apiVersion", crds::keys::kApiVersion},

@@ -24,7 +24,7 @@ Trouble SeatByNumber(const OwnerLayout& layout, const std::vector<Member>& live,
   };
   for (std::size_t i = 0; i < live.size(); ++i) {
     const std::string& name = live[i].facts->key.name;
-    const auto rank = layout.RankOf(*live[i].pod);
+    const auto rank = layout.RankOf(*live[i].kept);
     if (!rank) {
       blame("RankMissing", "pod " + name + " carries no rank: it needs the label " +
                                std::string(layout.index_mark) + ", which its controller sets");
@@ -68,8 +68,8 @@ class FreeSeats {
 std::tuple<std::string, std::int64_t, std::string> OrderByName(const OwnerLayout& layout,
                                                                const Member& member) {
   if (layout.unit_mark.empty()) return {"", 0, member.facts->key.name};
-  return {kube::Label(*member.pod, layout.unit_mark).value_or(""),
-          NumberMark(*member.pod, layout.index_mark).value_or(0), member.facts->key.name};
+  return {kube::Label(*member.kept, layout.unit_mark).value_or(""),
+          NumberMark(*member.kept, layout.index_mark).value_or(0), member.facts->key.name};
 }
 
 // Where groups before it have grown, the rank that a pod was told may be one of theirs.
@@ -87,7 +87,7 @@ std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector
     const PodFacts& facts = *live[i].facts;
     const int told = !facts.gated && facts.plan ? facts.plan->rank : -1;
     if (told >= 0 && std::size_t(told) < seats.size() && seats[std::size_t(told)] == kFree &&
-        IsOfItsSegment(layout, *live[i].pod, told)) {
+        IsOfItsSegment(layout, *live[i].kept, told)) {
       seats[std::size_t(told)] = i;
     } else {
       waiting.push_back(i);
@@ -98,7 +98,7 @@ std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector
   });
   FreeSeats free(layout, done, seats);
   for (const std::size_t i : waiting) {
-    const std::size_t seat = free.Next(*live[i].pod);
+    const std::size_t seat = free.Next(*live[i].kept);
     if (seat == kFree) {
       standing.push_back(i);
     } else {

@@ -1,6 +1,8 @@
 #include "extender/slimming.h"
 
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "kube/packed.h"
@@ -52,11 +54,22 @@ kube::Json SlimFabric(kube::Json fabric) {
   return fabric;
 }
 
-// A pod that is bound and belongs to no gang is counted and, mostly, never read again.
+// The note on a packed pod is its gang's key, or nothing, and this before it; no namespace begins so.
+constexpr char kPassedTheGate = '!';
+
+PodKind ReadKind(const kube::Json& pod, Mode mode) {
+  PodKind kind;
+  if (IsGangPod(pod, mode)) kind.gang = MembershipOf(pod).key;
+  kind.passed_the_gate = PassedTheGate(pod);
+  return kind;
+}
+
 kube::Json SlimPodFor(Mode mode, kube::Json pod) {
   kube::Json slim = SlimPod(std::move(pod));
-  const bool settled = !kube::StringAt(slim, {"spec", "nodeName"}).empty();
-  return settled && !IsGangPod(slim, mode) && !PassedTheGate(slim) ? kube::Packed(std::move(slim)) : slim;
+  const PodKind kind = ReadKind(slim, mode);
+  std::string note(kind.passed_the_gate ? 1 : 0, kPassedTheGate);
+  if (kind.gang) note += kind.gang->ToString();
+  return kube::Packed(std::move(slim), note);
 }
 
 kube::Json SlimOwner(kube::Json owner) {
@@ -72,6 +85,14 @@ kube::Json SlimOwner(kube::Json owner) {
 
 Slimming SlimPods(Mode mode) {
   return {[mode](kube::Json pod) { return SlimPodFor(mode, std::move(pod)); }, PodPruning()};
+}
+
+PodKind KindOfPod(const kube::Json& pod, Mode mode) {
+  if (!kube::IsPacked(pod)) return ReadKind(pod, mode);
+  std::string_view note = kube::NoteOf(pod);
+  const bool passed_the_gate = note.starts_with(kPassedTheGate);
+  if (passed_the_gate) note.remove_prefix(1);
+  return {GangKey::Parse(note), passed_the_gate};
 }
 
 Slimming SlimNodes() {

@@ -5,6 +5,7 @@
 
 #include "crds/keys.h"
 #include "extender/gang_key.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -75,7 +76,7 @@ Yield HowToYield(const OwnerChain& chain, const std::vector<kube::ObjectPtr>& po
   for (const auto* objects : {&chain.owners, &pods}) {
     const auto queued = std::find_if(objects->begin(), objects->end(),
                                      [](const kube::ObjectPtr& one) { return IsQueued(*one); });
-    if (queued != objects->end()) return CannotYield(QueuedWords(**queued));
+    if (queued != objects->end()) return CannotYield(QueuedWords(kube::Unpacked(**queued)));
   }
   if (chain.owners.empty()) return CannotYield("nobody would make its pods again");
   const kube::ObjectPtr& outermost = chain.owners.back();

@@ -13,6 +13,7 @@ std::string Text(const Json* value) {
 }
 
 std::optional<std::string> MapEntry(const Json& object, std::string_view map, std::string_view key) {
+  if (IsPacked(object)) return EntryOfPacked(object, map, key);
   const Json* value = Find(object, {"metadata", map, key});
   if (value == nullptr || !value->is_string()) return std::nullopt;
   return value->get_ref<const std::string&>();
@@ -100,10 +101,10 @@ std::int64_t Generation(const Json& object) {
   return IntAt(object, {"metadata", "generation"}).value_or(0);
 }
 std::map<std::string, std::string> Labels(const Json& object) {
-  return StringMapAt(object, {"metadata", "labels"});
+  return IsPacked(object) ? EntriesOfPacked(object, "labels") : StringMapAt(object, {"metadata", "labels"});
 }
 std::map<std::string, std::string> Annotations(const Json& object) {
-  return StringMapAt(object, {"metadata", "annotations"});
+  return IsPacked(object) ? EntriesOfPacked(object, "annotations") : StringMapAt(object, {"metadata", "annotations"});
 }
 std::optional<std::string> Label(const Json& object, std::string_view key) {
   return MapEntry(object, "labels", key);

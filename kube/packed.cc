@@ -17,60 +17,141 @@ struct Field {
   std::string_view in, name;
   bool moves;  // it is not in the rest, so that objects of two versions have the same rest
 };
-// In the order of their bytes: each two bytes of length, the higher first, and its text.
+// In the order of their bytes: each two bytes of length, the higher first, and its text. The note follows, as another
+// text, and then the maps: each two bytes of how many entries, and each entry two texts.
 constexpr std::array<Field, 6> kHead = {{{"metadata", "resourceVersion", true},
                                          {"metadata", "name", true},
                                          {"metadata", "namespace", true},
                                          {"metadata", "uid", true},
                                          {"spec", "nodeName", false},
                                          {"status", "phase", false}}};
+constexpr std::array<Field, 2> kMaps = {{{"metadata", "labels", true}, {"metadata", "annotations", true}}};
 constexpr std::size_t kVersion = 0;
-constexpr std::size_t kAbsent = 0xffff;  // as a length: there is no such text, which is not the empty one
+// As a length or a number of entries: there is no such text or map, which is not the empty one.
+constexpr std::size_t kAbsent = 0xffff;
 
-const std::string* TextAt(const Json& object, const Field& field) {
+using Text = std::optional<std::string_view>;
+
+Text TextAt(const Json& object, const Field& field) {
   const Json* value = Find(object, {field.in, field.name});
-  return value == nullptr ? nullptr : value->get_ptr<const std::string*>();
+  const auto* text = value == nullptr ? nullptr : value->get_ptr<const std::string*>();
+  return text == nullptr ? Text() : Text(*text);
 }
 
-struct Head {
-  std::array<std::optional<std::string_view>, kHead.size()> texts;
-  std::size_t size = 0;  // bytes
+class Writer {
+ public:
+  void Number(std::size_t number) {
+    fits_ = fits_ && number <= kAbsent;
+    bytes_.push_back(std::uint8_t(number >> 8));
+    bytes_.push_back(std::uint8_t(number & 0xff));
+  }
+  void Add(const Text& text) {
+    Number(text ? text->size() : kAbsent);
+    fits_ = fits_ && (!text || text->size() < kAbsent);
+    if (text) bytes_.insert(bytes_.end(), text->begin(), text->end());
+  }
+  void Add(const Json* map) {
+    Number(map == nullptr ? kAbsent : map->size());
+    if (map == nullptr) return;
+    fits_ = fits_ && map->is_object() && map->size() < kAbsent;
+    for (const auto& [key, value] : map->items()) {
+      const auto* text = value.get_ptr<const std::string*>();
+      fits_ = fits_ && text != nullptr;
+      if (!fits_) return;
+      Add(key);
+      Add(*text);
+    }
+  }
+  bool fits() const { return fits_; }
+  Bytes& bytes() { return bytes_; }
+
+ private:
+  Bytes bytes_;
+  bool fits_ = true;
 };
 
 // Bytes that end too early have no more texts, and no rest.
-Head HeadOf(const Bytes& bytes) {
-  Head head;
-  for (auto& text : head.texts) {
-    if (bytes.size() - head.size < 2) return {{}, bytes.size()};
-    const std::size_t length = std::size_t(bytes[head.size]) << 8 | bytes[head.size + 1];
-    head.size += 2;
-    if (length == kAbsent) continue;
-    if (bytes.size() - head.size < length) return {{}, bytes.size()};
-    text.emplace(reinterpret_cast<const char*>(bytes.data()) + head.size, length);
-    head.size += length;
+class Reader {
+ public:
+  explicit Reader(const Bytes& bytes) : bytes_(bytes) {}
+
+  std::size_t Number() {
+    if (bytes_.size() - at_ < 2) {
+      at_ = bytes_.size();
+      return kAbsent;
+    }
+    const std::size_t number = std::size_t(bytes_[at_]) << 8 | bytes_[at_ + 1];
+    at_ += 2;
+    return number;
   }
-  return head;
+  Text Next() {
+    const std::size_t length = Number();
+    if (length == kAbsent) return std::nullopt;
+    if (bytes_.size() - at_ < length) {
+      at_ = bytes_.size();
+      return std::nullopt;
+    }
+    const auto* text = reinterpret_cast<const char*>(bytes_.data()) + at_;
+    at_ += length;
+    return std::string_view(text, length);
+  }
+  void Skip(std::size_t texts) {
+    for (std::size_t i = 0; i < texts && at_ < bytes_.size(); ++i) (void)Next();
+  }
+  // Of a map, until `take` has what it wants; false = there is none.
+  template <class Take>
+  bool Entries(Take take) {
+    const std::size_t count = Number();
+    if (count == kAbsent) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Text key = Next(), value = Next();
+      if (!key || !value || take(*key, *value)) break;
+    }
+    return true;
+  }
+  std::size_t at() const { return at_; }
+
+ private:
+  const Bytes& bytes_;
+  std::size_t at_ = 0;
+};
+
+// At the entries of the map of that name.
+std::optional<Reader> ReaderOfMap(const Json& packed, std::string_view name) {
+  if (!IsPacked(packed)) return std::nullopt;
+  Reader reader(packed.get_binary());
+  reader.Skip(kHead.size() + 1);
+  for (const Field& map : kMaps) {
+    if (map.name == name) return reader;
+    reader.Entries([](std::string_view, std::string_view) { return false; });
+  }
+  return std::nullopt;
+}
+
+Json& ObjectIn(Json& whole, std::string_view name) {
+  Json& in = whole[name];
+  if (!in.is_object()) in = Json::object();
+  return in;
 }
 
 }  // namespace
 
-Json Packed(Json object) {
+Json Packed(Json object, std::string_view note) {
   if (!object.is_object()) return object;
-  Bytes bytes;
+  Writer writer;
+  for (const Field& field : kHead) writer.Add(TextAt(object, field));
+  writer.Add(note);
+  for (const Field& map : kMaps) writer.Add(Find(object, {map.in, map.name}));
+  if (!writer.fits()) return object;
   for (const Field& field : kHead) {
-    const std::string* text = TextAt(object, field);
-    const std::size_t length = text == nullptr ? kAbsent : text->size();
-    if (text != nullptr && length >= kAbsent) return object;
-    bytes.push_back(std::uint8_t(length >> 8));
-    bytes.push_back(std::uint8_t(length & 0xff));
-    if (text != nullptr) bytes.insert(bytes.end(), text->begin(), text->end());
+    if (field.moves && TextAt(object, field)) object[field.in].erase(std::string(field.name));
   }
-  for (const Field& field : kHead) {
-    if (field.moves && TextAt(object, field) != nullptr) object[field.in].erase(std::string(field.name));
+  for (const Field& map : kMaps) {
+    if (Find(object, {map.in, map.name}) != nullptr) object[map.in].erase(std::string(map.name));
   }
-  Json::to_cbor(object, bytes);
-  bytes.shrink_to_fit();  // it grew by doubling, and stays
-  return Json::binary(std::move(bytes));
+  Json::to_cbor(object, writer.bytes());
+  writer.bytes().shrink_to_fit();  // it grew by doubling, and stays
+  return Json::binary(std::move(writer.bytes()));
 }
 
 bool IsPacked(const Json& object) {
@@ -80,23 +161,44 @@ bool IsPacked(const Json& object) {
 Json Unpacked(const Json& object) {
   if (!IsPacked(object)) return object;
   const Bytes& bytes = object.get_binary();
-  const Head head = HeadOf(bytes);
-  Json whole = Json::from_cbor(bytes.begin() + std::ptrdiff_t(head.size), bytes.end(), true, false);
+  Reader reader(bytes);
+  std::array<Text, kHead.size()> head;
+  for (Text& text : head) text = reader.Next();
+  reader.Skip(1);
+  std::array<std::optional<Json>, kMaps.size()> maps;
+  for (auto& map : maps) {
+    Json entries = Json::object();
+    const bool there = reader.Entries([&entries](std::string_view key, std::string_view value) {
+      entries.emplace(key, value);
+      return false;
+    });
+    if (there) map = std::move(entries);
+  }
+  Json whole = Json::from_cbor(bytes.begin() + std::ptrdiff_t(reader.at()), bytes.end(), true, false);
   if (!whole.is_object()) whole = Json::object();
   for (std::size_t i = 0; i < kHead.size(); ++i) {
-    if (!head.texts[i]) continue;
-    Json& in = whole[kHead[i].in];
-    if (!in.is_object()) in = Json::object();
-    in[kHead[i].name] = *head.texts[i];
+    if (head[i]) ObjectIn(whole, kHead[i].in)[kHead[i].name] = *head[i];
+  }
+  for (std::size_t i = 0; i < kMaps.size(); ++i) {
+    if (maps[i]) ObjectIn(whole, kMaps[i].in)[kMaps[i].name] = *std::move(maps[i]);
   }
   return whole;
+}
+
+std::string_view NoteOf(const Json& packed) {
+  if (!IsPacked(packed)) return {};
+  Reader reader(packed.get_binary());
+  reader.Skip(kHead.size());
+  return reader.Next().value_or(std::string_view());
 }
 
 bool SameButVersion(const Json& a, const Json& b) {
   if (IsPacked(a) && IsPacked(b)) {
     const Bytes &one = a.get_binary(), &other = b.get_binary();
     const auto rest = [](const Bytes& bytes) {
-      return bytes.begin() + std::ptrdiff_t(2 + HeadOf(bytes).texts[kVersion].value_or("").size());
+      Reader reader(bytes);
+      reader.Skip(kVersion + 1);
+      return bytes.begin() + std::ptrdiff_t(reader.at());
     };
     if (one.size() < 2 || other.size() < 2) return one == other;
     return std::equal(rest(one), one.end(), rest(other), other.end());
@@ -112,10 +214,34 @@ bool SameButVersion(const Json& a, const Json& b) {
 std::string_view TextOfPacked(const Json& packed, Path path) {
   if (!IsPacked(packed) || path.size() != 2) return {};
   for (std::size_t i = 0; i < kHead.size(); ++i) {
-    if (kHead[i].in == *path.begin() && kHead[i].name == *(path.begin() + 1))
-      return HeadOf(packed.get_binary()).texts[i].value_or(std::string_view());
+    if (kHead[i].in != *path.begin() || kHead[i].name != *(path.begin() + 1)) continue;
+    Reader reader(packed.get_binary());
+    reader.Skip(i);
+    return reader.Next().value_or(std::string_view());
   }
   return {};
+}
+
+std::optional<std::string> EntryOfPacked(const Json& packed, std::string_view map, std::string_view key) {
+  std::optional<std::string> found;
+  if (auto reader = ReaderOfMap(packed, map)) {
+    reader->Entries([&](std::string_view name, std::string_view value) {
+      if (name == key) found.emplace(value);
+      return found.has_value();
+    });
+  }
+  return found;
+}
+
+std::map<std::string, std::string> EntriesOfPacked(const Json& packed, std::string_view map) {
+  std::map<std::string, std::string> entries;
+  if (auto reader = ReaderOfMap(packed, map)) {
+    reader->Entries([&entries](std::string_view key, std::string_view value) {
+      entries.emplace(key, value);
+      return false;
+    });
+  }
+  return entries;
 }
 
 }  // namespace heddle::kube

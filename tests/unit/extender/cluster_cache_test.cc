@@ -441,7 +441,7 @@ TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
   EXPECT_EQ(ReadPod(*pod).demand.gpus, 8) << "not its head alone";
 }
 
-TEST_F(ClusterCacheTest, APodOfNoGangIsPackedOnceItRunsAndCountsAsBefore) {
+TEST_F(ClusterCacheTest, PodsArePackedAndCountAsBefore) {
   cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
   const std::string node = crds::NodeTopologyFromJson(cluster_.server.All(kNodeTopologies)[0])->name;
   cluster_.PutLonePod("notebook", node, 2);
@@ -452,7 +452,8 @@ TEST_F(ClusterCacheTest, APodOfNoGangIsPackedOnceItRunsAndCountsAsBefore) {
   EXPECT_EQ(ReadPod(*lone).demand.gpus, 2);
   const kube::ObjectPtr ranked = cache_.pods().Get(kube::KeyOf(cluster_.Pod("train-0")));
   ASSERT_NE(ranked, nullptr);
-  EXPECT_FALSE(kube::IsPacked(*ranked)) << "its gang reads it again and again";
+  EXPECT_TRUE(kube::IsPacked(*ranked));
+  EXPECT_EQ(ReadPod(*ranked).terms->said.at(std::string(crds::keys::kParallelism)), "tp=8,dp=1");
 }
 
 }  // namespace
