@@ -13,6 +13,7 @@
 #include "bench/published_topology.h"
 #include "extender/gang_members.h"
 #include "extender/planning.h"
+#include "extender/slimming.h"
 #include "extender/snapshot.h"
 
 namespace heddle::extender {
@@ -56,9 +57,10 @@ kube::Json Pod(int rank, int pods) {
 
 ReadPods Pods(int count) {
   const auto read = PodReader();
+  const Slimming kept = SlimPods(Mode::kPlace);
   ReadPods pods;
   for (int rank = 0; rank < count; ++rank) {
-    pods.objects.push_back(std::make_shared<const kube::Json>(Pod(rank, count)));
+    pods.objects.push_back(std::make_shared<const kube::Json>(kept.transform(Pod(rank, count))));
     pods.facts.push_back(read(*pods.objects.back()));
   }
   return pods;

@@ -354,7 +354,7 @@ TEST(GangMembers, RefusesAnAnswerAboutItsComputeDomainThatIsNone) {
     Json pod = GatedPod(0);
     pod["metadata"]["annotations"][keys::kComputeDomain] = answer;
     const Json job = test::IndexedJob(1);
-    const auto members = ReadMembers({"train", "job-uid", 0}, &job, ReadPods({test::Share(pod)}));
+    const auto members = ReadMembers({"train", "job-uid", 0}, &job, ReadPods({test::Cached(pod)}));
     ASSERT_TRUE(members.refusal);
     EXPECT_EQ(members.refusal->reason, "BadAnnotation");
     EXPECT_THAT(members.refusal->sentence, HasSubstr("heddle.dev/compute-domain"));

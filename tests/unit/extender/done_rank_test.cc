@@ -21,7 +21,7 @@ namespace {
 using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Share;
+using test::Cached;
 using test::Stage;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -46,7 +46,7 @@ GangMembers FourOfWhich(const std::string& indexes, const std::set<int>& pods,
   Json job = IndexedJob(4);
   job["status"]["completedIndexes"] = indexes;
   std::vector<std::shared_ptr<const Json>> shared;
-  for (const int index : pods) shared.push_back(Share(GatedPod(index, cut, gpus)));
+  for (const int index : pods) shared.push_back(Cached(GatedPod(index, cut, gpus)));
   return ReadMembers({"train", "job-uid", 0}, &job, ReadPods(std::move(shared)));
 }
 

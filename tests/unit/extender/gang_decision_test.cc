@@ -15,7 +15,7 @@ namespace {
 using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Share;
+using test::Cached;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -107,7 +107,7 @@ class Scene {
 
   ReadPods Shared() const {
     std::vector<std::shared_ptr<const Json>> shared;
-    for (const Json& pod : pods) shared.push_back(Share(pod));
+    for (const Json& pod : pods) shared.push_back(Cached(pod));
     return ReadPods(std::move(shared));
   }
 

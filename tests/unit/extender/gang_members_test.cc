@@ -11,14 +11,14 @@ namespace {
 using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Share;
+using test::Cached;
 using ::testing::HasSubstr;
 
 const GangKey kKey{"train", "job-uid", 0};
 
 GangMembers Read(const Json& job, const std::vector<Json>& pods) {
   std::vector<std::shared_ptr<const Json>> shared;
-  for (const Json& pod : pods) shared.push_back(Share(pod));
+  for (const Json& pod : pods) shared.push_back(Cached(pod));
   return ReadMembers(kKey, &job, ReadPods(shared));
 }
 
@@ -221,7 +221,7 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsTakenToCutItsModelWithinAPod) {
   for (Json* pod : {&first, &second}) (*pod)["metadata"].erase("annotations");
   const Json job = IndexedJob(2);
   const GangMembers members =
-      ReadMembers(kKey, &job, ReadPods({Share(first), Share(second)}), Mode::kObserve);
+      ReadMembers(kKey, &job, ReadPods({Cached(first), Cached(second)}), Mode::kObserve);
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
   EXPECT_TRUE(members.assumed_parallelism);
   EXPECT_EQ(members.spec.parallelism->tp, 8);
@@ -235,7 +235,7 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsToldOfANumberThatDoesNotMultiply) {
   for (Json* pod : {&first, &second}) (*pod)["spec"].erase("schedulingGates");
   const Json job = IndexedJob(2);
   const GangMembers members =
-      ReadMembers(kKey, &job, ReadPods({Share(first), Share(second)}), Mode::kObserve);
+      ReadMembers(kKey, &job, ReadPods({Cached(first), Cached(second)}), Mode::kObserve);
   ASSERT_TRUE(members.refusal);
   EXPECT_EQ(members.refusal->reason, "WorldMismatch");
 }
@@ -243,7 +243,7 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsToldOfANumberThatDoesNotMultiply) {
 TEST(GangMembers, RefusesOwnersThatItCannotRank) {
   Json pod = GatedPod(0);
   pod["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob";
-  const GangMembers members = ReadMembers(kKey, nullptr, ReadPods({Share(pod)}));
+  const GangMembers members = ReadMembers(kKey, nullptr, ReadPods({Cached(pod)}));
   ASSERT_TRUE(members.refusal);
   EXPECT_EQ(members.refusal->reason, "UnsupportedOwner");
   EXPECT_THAT(members.refusal->sentence, HasSubstr("PyTorchJob"));

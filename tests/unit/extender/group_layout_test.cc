@@ -13,7 +13,7 @@ namespace {
 
 using kube::Json;
 using test::GatedPod;
-using test::Share;
+using test::Cached;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -52,7 +52,7 @@ Json SetPod(int group, int worker, const char* created = "2026-01-01T00:00:00Z")
 
 GangMembers Read(const Json* owner, const std::vector<Json>& pods) {
   std::vector<std::shared_ptr<const Json>> shared;
-  for (const Json& pod : pods) shared.push_back(Share(pod));
+  for (const Json& pod : pods) shared.push_back(Cached(pod));
   return ReadMembers(MembershipOf(pods.front()).key, owner, ReadPods(shared));
 }
 
@@ -301,7 +301,7 @@ TEST(PodsByThemselves, ThatWereDoneWhenTheirGangWasMadeAnewStayDone) {
   gang.uid = "gang-2";
   gang.status.placement = crds::ToColumns({{"", 0, {}}, {"node-00", 0xFF, {}}}, 1);
   const auto seen = [&] {
-    return ReadMembers(MembershipOf(rest).key, nullptr, ReadPods({Share(done), Share(rest)}), Mode::kPlace,
+    return ReadMembers(MembershipOf(rest).key, nullptr, ReadPods({Cached(done), Cached(rest)}), Mode::kPlace,
                        &gang)
         .seen();
   };

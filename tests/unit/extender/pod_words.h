@@ -8,6 +8,7 @@
 #include "crds/keys.h"
 #include "extender/gang_key.h"
 #include "extender/owner_kinds.h"
+#include "extender/slimming.h"
 #include "kube/object.h"
 
 namespace heddle::test {
@@ -46,6 +47,11 @@ inline std::shared_ptr<const kube::Json> Share(kube::Json object) {
   return std::make_shared<const kube::Json>(std::move(object));
 }
 
+// As the extender's cache has a pod.
+inline std::shared_ptr<const kube::Json> Cached(kube::Json pod) {
+  return Share(extender::SlimPods(extender::Mode::kPlace).transform(std::move(pod)));
+}
+
 // A JobSet of two Jobs of two pods each, of which only the last rank's pod is there: its Jobs say that the others are
 // done.
 struct JobSetNearItsEnd {
@@ -56,7 +62,7 @@ struct JobSetNearItsEnd {
     const kube::Json last = GatedPod(1, "tp=8,dp=4");
     replicated["template"]["spec"]["template"]["metadata"]["annotations"] = last["metadata"]["annotations"];
     set["spec"]["replicatedJobs"] = kube::Json::array({replicated});
-    pod = OfJob(last, "1");
+    pod = Cached(OfJob(last, "1"));
     jobs = {JobOf("0", "0-1"), JobOf("1", "0")};
   }
 
@@ -66,18 +72,18 @@ struct JobSetNearItsEnd {
   std::vector<std::shared_ptr<const kube::Json>> jobs;  // in their order
 
  private:
-  static std::shared_ptr<const kube::Json> OfJob(kube::Json object, const char* number) {
+  static kube::Json OfJob(kube::Json object, const char* number) {
     auto& labels = object["metadata"]["labels"];
     labels[std::string(extender::jobset::kUid)] = "set-uid";
     labels[std::string(extender::jobset::kName)] = "set";
     labels[std::string(extender::jobset::kReplicatedJob)] = "workers";
     labels[std::string(extender::jobset::kJobIndex)] = number;
-    return Share(std::move(object));
+    return object;
   }
   static std::shared_ptr<const kube::Json> JobOf(const char* number, const char* done) {
     kube::Json job = IndexedJob(2);
     job["status"]["completedIndexes"] = done;
-    return OfJob(std::move(job), number);
+    return Share(OfJob(std::move(job), number));
   }
 };
 

@@ -32,7 +32,7 @@ class Room {
     for (int i = 0; i < pods; ++i) {
       kube::Json pod = test::GatedPod(i, cut, gpus);
       pod["spec"]["priority"] = 100;
-      pods_.push_back(test::Share(std::move(pod)));
+      pods_.push_back(test::Cached(std::move(pod)));
     }
     job_ = test::IndexedJob(pods);
   }

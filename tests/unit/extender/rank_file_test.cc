@@ -14,7 +14,7 @@ namespace {
 using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Share;
+using test::Cached;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -31,7 +31,7 @@ Scene Of(int pods, const std::string& name_ending = "") {
     Json pod = GatedPod(i, "tp=8,dp=" + std::to_string(pods));
     pod["metadata"]["name"] = "w" + std::to_string(i) + name_ending;
     if (i == 1) pod["spec"]["subdomain"] = "train";
-    shared.push_back(Share(pod));
+    shared.push_back(Cached(pod));
     rows.push_back({"node-" + std::to_string(i) + name_ending, i == 0 ? 0u : 0x0fu, {}});
   }
   const Json job = IndexedJob(pods);

@@ -83,7 +83,9 @@ TEST(HowToYield, LeavesToKueueWhatIsKueues) {
             Yield::By::kNothing);
   Json pod = test::GatedPod(0);
   pod["metadata"]["labels"]["kueue.x-k8s.io/managed"] = "true";
-  EXPECT_EQ(HowToYield(Chain({Object("batch/v1", "Job", "d")}), {test::Share(pod)}).by, Yield::By::kNothing);
+  const Yield of_pods = HowToYield(Chain({Object("batch/v1", "Job", "d")}), {test::Cached(pod)});
+  EXPECT_EQ(of_pods.by, Yield::By::kNothing);
+  EXPECT_THAT(of_pods.why_not, HasSubstr("Pod train/job-0 is queued by Kueue"));
 }
 
 TEST(HowToYield, NeverTouchesWhatAPersonSuspendedResumedOrDeletes) {
@@ -148,14 +150,14 @@ TEST(SuspendPatch, UsesTheRunPolicyOfKubeflowsKindsAndKeepsTheTimeOfARestart) {
 TEST(CheckpointOf, IsTheNewestThatAnybodyTellsAndNeverLaterThanNow) {
   const base::WallTime now = *base::ParseTime("2026-01-31T12:00:00Z");
   Json job = Object("batch/v1", "Job", "a"), pod = test::GatedPod(0);
-  EXPECT_FALSE(CheckpointOf(Chain({job}), {test::Share(pod)}, now));
+  EXPECT_FALSE(CheckpointOf(Chain({job}), {test::Cached(pod)}, now));
   job["metadata"]["annotations"] = {{keys::kCheckpoint, "2026-01-31T11:00:00Z"}};
   pod["metadata"]["annotations"][keys::kCheckpoint] = "2026-01-31T11:30:00Z";
-  EXPECT_EQ(CheckpointOf(Chain({job}), {test::Share(pod)}, now), base::ParseTime("2026-01-31T11:30:00Z"));
+  EXPECT_EQ(CheckpointOf(Chain({job}), {test::Cached(pod)}, now), base::ParseTime("2026-01-31T11:30:00Z"));
   pod["metadata"]["annotations"][keys::kCheckpoint] = "2027-01-31T11:30:00Z";
-  EXPECT_EQ(CheckpointOf(Chain({job}), {test::Share(pod)}, now), now);
+  EXPECT_EQ(CheckpointOf(Chain({job}), {test::Cached(pod)}, now), now);
   pod["metadata"]["annotations"][keys::kCheckpoint] = "yesterday";
-  EXPECT_EQ(CheckpointOf(Chain({job}), {test::Share(pod)}, now), base::ParseTime("2026-01-31T11:00:00Z"));
+  EXPECT_EQ(CheckpointOf(Chain({job}), {test::Cached(pod)}, now), base::ParseTime("2026-01-31T11:00:00Z"));
 }
 
 }  // namespace
