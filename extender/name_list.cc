@@ -77,6 +77,7 @@ std::optional<NamesApart> TakeNamesApart(std::string_view body) {
 std::vector<std::string_view> NamesOf(const NamesApart& apart) {
   std::vector<std::string_view> names;
   const std::string_view list = apart.names;
+  names.reserve(list.size() / (list.find('"', 1) + 2) + 1);  // they are mostly of one length
   for (std::size_t quote = 0; quote < list.size();) {
     const std::size_t first = quote + 1, behind = list.find('"', first);
     names.push_back(list.substr(first, behind - first));

@@ -1,8 +1,8 @@
 #include "extender/verbs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -81,9 +81,12 @@ kube::ServedAnswer AnswerFilter(const std::string& body, const Endpoints& endpoi
 kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints) {
   auto asked = Read(body);
   if (!asked) return BadBody(asked.error());
-  if (asked->apart) asked->args.node_names = NamesOf(*asked->apart);
+  std::vector<std::string_view>& names = asked->args.node_names;
+  if (asked->apart) names = NamesOf(*asked->apart);
+  const bool plain = asked->apart || std::all_of(names.begin(), names.end(), IsPlainName);
   const auto snapshot = endpoints.snapshot();
-  return Told(ToBody(Prioritize(asked->args, snapshot.get())));
+  const std::vector<HostScore> scores = Prioritize(asked->args, snapshot.get());
+  return Told(plain ? ToBodyOfPlain(scores) : ToBody(scores));
 }
 
 }  // namespace
@@ -187,21 +190,41 @@ std::string ToBody(const NamesApart& passed) {
 }
 
 std::string ToBody(const std::vector<HostScore>& scores) {
-  constexpr std::string_view host = R"({"Host":)", score = R"(,"Score":)";
-  std::size_t bytes = 2;
-  for (const HostScore& one : scores) bytes += one.host.size() + host.size() + score.size() + 6;
   std::string body = "[";
-  body.reserve(bytes);
   for (const HostScore& one : scores) {
     if (body.size() > 1) body += ',';
-    body += host;
+    body += R"({"Host":)";
     AppendQuoted(body, one.host);
-    body += score;
-    const fmt::format_int digits(one.score);
-    body.append(digits.data(), digits.size());
-    body += '}';
+    body += R"(,"Score":)" + std::to_string(one.score) + '}';
   }
   return body + ']';
+}
+
+// Thousands of them are copied into their places, which is a third of the time that appending takes (verbs_bench).
+std::string ToBodyOfPlain(const std::vector<HostScore>& scores) {
+  constexpr std::string_view host = R"({"Host":")", score = R"(","Score":)", end = "},";
+  constexpr std::array<std::string_view, kTopScore + 1> digits{"0", "1", "2", "3", "4", "5",
+                                                               "6", "7", "8", "9", "10"};
+  const auto digits_of = [&digits](const HostScore& one) { return digits[std::size_t(one.score)]; };
+  if (scores.empty()) return "[]";
+  std::size_t bytes = 1;  // the last comma is the closing bracket
+  for (const HostScore& one : scores)
+    bytes += host.size() + one.host.size() + score.size() + digits_of(one).size() + end.size();
+  std::string body(bytes, '[');
+  char* at = body.data() + 1;
+  const auto put = [&at](std::string_view text) {
+    std::memcpy(at, text.data(), text.size());
+    at += text.size();
+  };
+  for (const HostScore& one : scores) {
+    put(host);
+    put(one.host);
+    put(score);
+    put(digits_of(one));
+    put(end);
+  }
+  body.back() = ']';
+  return body;
 }
 
 kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& endpoints) {

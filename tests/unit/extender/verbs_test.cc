@@ -115,6 +115,17 @@ std::shared_ptr<Snapshot> TwoNodes() {
   return snapshot;
 }
 
+TEST(Prioritize, WritesPlainNamesAsItWritesAny) {
+  std::vector<HostScore> scores;
+  EXPECT_EQ(ToBodyOfPlain(scores), ToBody(scores));
+  const std::vector<std::string> names{"a", "gpu-00017.pod-3.cluster.example", "", std::string(253, 'x')};
+  for (int i = 0; i <= 10; ++i) {
+    scores.push_back({names[std::size_t(i) % names.size()], i});
+    EXPECT_EQ(ToBodyOfPlain(scores), ToBody(scores));
+  }
+  EXPECT_EQ(Post("/prioritize", Args("{}", R"(["n1","no \"node","n3"])"))[1]["Host"], "no \"node");
+}
+
 TEST(Prioritize, PrefersTheNodeThatIsAlreadyBrokenAndStaysWithinTen) {
   const auto snapshot = TwoNodes();
   const auto& nodes = snapshot->fabrics[0].fabric->nodes;
