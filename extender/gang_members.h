@@ -36,7 +36,7 @@ struct Member {
   // As the cache keeps it, which may be packed: labels and annotations are read of it as it is, all else of Pod().
   std::shared_ptr<const kube::Json> kept;
 
-  kube::Json Pod() const;  // unpacked: some ten microseconds
+  kube::Json Pod() const;                                     // unpacked: some ten microseconds
   std::shared_ptr<const PodConstraints> Constraints() const;  // where it may run
   PodFacts& OwnFacts();  // a copy in place of what others share, to be changed
 };

@@ -16,8 +16,8 @@ struct Slimming {
   std::function<kube::Json(kube::Json)> transform;
   kube::Pruning pruning;  // the most of what `transform` drops, so that it is not even made into a tree
 };
-// Pods are kept packed: of each, what is not in PodFacts is read a few times in its life, and its labels and annotations
-// can be read as it is.
+// Pods are kept packed: what is not in PodFacts is read a few times in a pod's life, and its labels and annotations can
+// be read as it is.
 Slimming SlimPods(Mode mode);
 Slimming SlimNodes();
 Slimming SlimTopologies();

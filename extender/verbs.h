@@ -80,7 +80,8 @@ void AppendQuoted(std::string& body, std::string_view name);
 std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args);
 std::string ToBody(const NamesApart& passed);  // all of them
 std::string ToBody(const std::vector<HostScore>& scores);
-std::string ToBodyOfPlain(const std::vector<HostScore>& scores);  // the same. Requires: plain names, scores 0 to 10
+std::string ToBodyOfPlain(
+    const std::vector<HostScore>& scores);  // the same. Requires: plain names, scores 0 to 10
 
 inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large pod are under 1 MiB
 struct Endpoints {

@@ -104,7 +104,8 @@ std::map<std::string, std::string> Labels(const Json& object) {
   return IsPacked(object) ? EntriesOfPacked(object, "labels") : StringMapAt(object, {"metadata", "labels"});
 }
 std::map<std::string, std::string> Annotations(const Json& object) {
-  return IsPacked(object) ? EntriesOfPacked(object, "annotations") : StringMapAt(object, {"metadata", "annotations"});
+  return IsPacked(object) ? EntriesOfPacked(object, "annotations")
+                          : StringMapAt(object, {"metadata", "annotations"});
 }
 std::optional<std::string> Label(const Json& object, std::string_view key) {
   return MapEntry(object, "labels", key);

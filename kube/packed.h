@@ -12,8 +12,8 @@ namespace heddle::kube {
 // Objects of a cache that are read once and then only compared, in a fifth of their memory: a tree of JSON takes a
 // hundred bytes and more for each key. A packed one is a single value of bytes: first what tells one object from
 // another, where a pod runs, its labels and annotations, then all else as CBOR. Name, Namespace, Uid, KeyOf,
-// ResourceVersion, Label, Labels, Annotation, Annotations and StringAt of spec.nodeName and status.phase read it as they
-// read any object; every other accessor finds nothing until it is unpacked. Equal objects pack to equal ones.
+// ResourceVersion, Label, Labels, Annotation, Annotations and StringAt of spec.nodeName and status.phase read it as
+// they read any object; every other accessor finds nothing until it is unpacked. Equal objects pack to equal ones.
 
 // `note`: what its owner wants to know of it again and again, and would have to unpack it for; no part of the object.
 // What is no object, or says something in 64 KiB and more where it is read packed, stays as it is.

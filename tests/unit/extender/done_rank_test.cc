@@ -19,9 +19,9 @@ namespace heddle::extender {
 namespace {
 
 using kube::Json;
+using test::Cached;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Cached;
 using test::Stage;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -13,9 +13,9 @@ namespace heddle::extender {
 namespace {
 
 using kube::Json;
+using test::Cached;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Cached;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

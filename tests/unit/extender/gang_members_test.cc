@@ -9,9 +9,9 @@ namespace heddle::extender {
 namespace {
 
 using kube::Json;
+using test::Cached;
 using test::GatedPod;
 using test::IndexedJob;
-using test::Cached;
 using ::testing::HasSubstr;
 
 const GangKey kKey{"train", "job-uid", 0};

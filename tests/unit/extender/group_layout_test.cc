@@ -12,8 +12,8 @@ namespace heddle::extender {
 namespace {
 
 using kube::Json;
-using test::GatedPod;
 using test::Cached;
+using test::GatedPod;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
