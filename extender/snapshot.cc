@@ -32,6 +32,14 @@ topology::NodeId FabricView::Find(std::string_view name) const {
   return index->Find(name);
 }
 
+std::vector<topology::NodeId> FabricView::FindAll(const std::vector<std::string_view>& names) const {
+  if (index != nullptr) return index->FindAll(names);
+  std::vector<topology::NodeId> nodes;
+  nodes.reserve(names.size());
+  for (const std::string_view name : names) nodes.push_back(fabric->FindNode(name));
+  return nodes;
+}
+
 bool MayReserve(const std::vector<Hold>& holds) {
   return std::any_of(holds.begin(), holds.end(),
                      [](const Hold& hold) { return hold.source == Hold::Source::kReserved || hold.leaving; });

@@ -109,7 +109,9 @@ struct FabricView {
   std::vector<char> may_reserve = {};  // by node, see MayReserve; empty = none does
 
   topology::NodeId Find(std::string_view name) const;  // kNone where it is not in this fabric
-  void Prefetch(std::string_view name) const;          // has memory brought near that Find will read
+  std::vector<topology::NodeId> FindAll(
+      const std::vector<std::string_view>& names) const;  // the same of each
+  void Prefetch(std::string_view name) const;             // has memory brought near that Find will read
   std::vector<placement::LeafLoad> LoadsWithout(const std::string& owner_uid) const;
 };
 

@@ -139,11 +139,10 @@ std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snap
   }
   for (const FabricView& view : snapshot->fabrics) {
     const std::vector<std::int8_t>& hundredths = view.scores->Of(view.state, args.gpus, snapshot->spares);
+    const std::vector<topology::NodeId> nodes = view.FindAll(args.node_names);
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      if (i + kAhead < scores.size()) view.Prefetch(scores[i + kAhead].host);
-      const topology::NodeId id = view.Find(scores[i].host);
-      if (id == topology::kNone) continue;
-      scores[i].score = std::clamp((hundredths[std::size_t(id)] + 5) / 10, 0, kTopScore);
+      if (nodes[i] == topology::kNone) continue;
+      scores[i].score = std::clamp((hundredths[std::size_t(nodes[i])] + 5) / 10, 0, kTopScore);
     }
   }
   return scores;
