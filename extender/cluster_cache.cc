@@ -97,8 +97,9 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
     : client_(client),
       clock_(clock),
       callbacks_(std::move(callbacks)),
+      slim_pods_(SlimPods(callbacks_.mode)),
       pods_(client, clock, random.Fork(), kube::kPods,
-            InPages(Watch(SlimPods(callbacks_.mode), callbacks_,
+            InPages(Watch(slim_pods_, callbacks_,
                           [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); }))),
       nodes_(client, clock, random.Fork(), kube::kNodes,
              InPages(Watch(SlimNodes(), callbacks_,
@@ -130,7 +131,7 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
 }
 
 Slimming ClusterCache::SlimmingOf(const kube::Resource& resource) const {
-  if (&resource == &kube::kPods) return SlimPods(callbacks_.mode);
+  if (&resource == &kube::kPods) return slim_pods_;
   return &resource == &kNodeTopologies ? SlimTopologies() : SlimGangs();
 }
 
@@ -214,7 +215,7 @@ base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& v
   ASSIGN_OR_RETURN(const kube::ObjectChanges read, kube::ReadChanges(client_, resource, all, known, stop),
                    "read consistently");
   if (&resource == &kube::kPods) {
-    for (const kube::Json& pod : read.objects) Index(pod, true);
+    for (const kube::Json& pod : read.objects) Index(KindOfPod(pod, callbacks_.mode).gang, pod, true);
   }
   for (const kube::ObjectPtr& gone : view.SawAll(read, clock_.Now())) {
     Changed(resource, kube::KeyOf(*gone), gone, nullptr);
@@ -284,8 +285,11 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
   if (!fabric_view_.Overdue(clock_.Now()).empty()) (void)ReadFabrics(stop);  // or in the next round
 }
 
-void ClusterCache::Index(const kube::Json& pod, bool there) {
-  const auto gang = KindOfPod(pod, callbacks_.mode).gang;
+void ClusterCache::SawPod(kube::Json pod) {
+  pod_view_.Saw(slim_pods_.transform(std::move(pod)), clock_.Now());
+}
+
+void ClusterCache::Index(const std::optional<GangKey>& gang, const kube::Json& pod, bool there) {
   if (!gang) return;
   const std::lock_guard lock(mutex_);
   if (there) {
@@ -309,8 +313,8 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
   const bool another = old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current));
   if (another) pod_view_.CacheLost(key, kube::Uid(*old));
   // People can take away or change what makes a pod one of a gang.
-  if (old != nullptr && (another || before.gang != now.gang)) Index(*old, false);
-  if (current != nullptr) Index(*current, true);
+  if (old != nullptr && (another || before.gang != now.gang)) Index(before.gang, *old, false);
+  if (current != nullptr) Index(now.gang, *current, true);
   for (const PodKind* one : {&before, &now}) {
     if (one->gang) callbacks_.gang_changed(*one->gang);
   }

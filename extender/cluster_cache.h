@@ -80,6 +80,7 @@ class ClusterCache {
   void SetStaleNodes(std::set<std::string> nodes);
 
   FreshView& pods() { return pod_view_; }
+  void SawPod(kube::Json pod);  // as the server has just answered with it
   FreshView& gangs() { return gang_view_; }
 
  private:
@@ -93,7 +94,7 @@ class ClusterCache {
   // One of the three kinds that are read object by object.
   void Changed(const kube::Resource& resource, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                const kube::ObjectPtr& current);
-  void Index(const kube::Json& pod, bool there);
+  void Index(const std::optional<GangKey>& gang, const kube::Json& pod, bool there);  // nothing of no gang
   void WatchOwners(std::size_t kind, const std::stop_token& stop);
   void AddOwners(const kube::Resource& resource, bool everywhere, base::Random random);
   // Of that kind and name; null when a read of the server says that there is none of that UID.
@@ -118,6 +119,7 @@ class ClusterCache {
   kube::Client& client_;
   base::Clock& clock_;
   const CacheCallbacks callbacks_;
+  const Slimming slim_pods_;
   kube::Reflector pods_, nodes_, topologies_, fabrics_, gangs_;
   struct Owners {
     kube::Resource resource;

@@ -12,7 +12,6 @@
 #include "extender/lost_nodes.h"
 #include "extender/rank_file.h"
 #include "extender/resources.h"
-#include "extender/slimming.h"
 
 namespace heddle::extender {
 
@@ -424,7 +423,7 @@ base::Status GangController::MakeComputeDomain(const Look& look, const std::stop
 base::Status GangController::PatchPod(const PodPatch& patch, const std::stop_token& stop) {
   auto patched = client_.Patch(kube::kPods, patch.pod, kube::PatchType::kJson, patch.patch, {}, stop);
   if (patched) {
-    cache_.pods().Saw(SlimPods(options_.mode).transform(*std::move(patched)), clock_.Now());
+    cache_.SawPod(*std::move(patched));
     return {};
   }
   base::Error error = std::move(patched).error();
@@ -435,7 +434,7 @@ base::Status GangController::PatchPod(const PodPatch& patch, const std::stop_tok
   // again.
   auto fresh = client_.Get(kube::kPods, patch.pod, stop);
   if (fresh) {
-    cache_.pods().Saw(SlimPods(options_.mode).transform(*std::move(fresh)), clock_.Now());
+    cache_.SawPod(*std::move(fresh));
     return error.code == Code::kInvalid
                ? base::Status(base::Fail(error.In("release pod " + patch.pod.ToString())))
                : base::Status{};

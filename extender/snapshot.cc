@@ -36,7 +36,7 @@ std::vector<topology::NodeId> FabricView::FindAll(const std::vector<std::string_
   if (index != nullptr) return index->FindAll(names);
   std::vector<topology::NodeId> nodes;
   nodes.reserve(names.size());
-  for (const std::string_view name : names) nodes.push_back(fabric->FindNode(name));
+  for (const std::string_view name : names) nodes.push_back(Find(name));
   return nodes;
 }
 
