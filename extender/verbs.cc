@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -211,10 +210,7 @@ std::string ToBodyOfPlain(const std::vector<HostScore>& scores) {
     bytes += host.size() + one.host.size() + score.size() + digits_of(one).size() + end.size();
   std::string body(bytes, '[');
   char* at = body.data() + 1;
-  const auto put = [&at](std::string_view text) {
-    std::memcpy(at, text.data(), text.size());
-    at += text.size();
-  };
+  const auto put = [&at](std::string_view text) { at = std::ranges::copy(text, at).out; };
   for (const HostScore& one : scores) {
     put(host);
     put(one.host);
