@@ -206,11 +206,11 @@ base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& v
   Slimming slimming = SlimmingOf(resource);
   all.transform = std::move(slimming.transform);
   all.pruning = std::move(slimming.pruning);
-  // Most objects are as the watch told them a moment ago.
-  const auto known = [&store = view.store()](const kube::Json& head) {
-    const kube::ObjectPtr cached = store.Get(kube::KeyOf(head));
-    return cached != nullptr && kube::Uid(*cached) == kube::Uid(head) &&
-           kube::ResourceVersion(*cached) == kube::ResourceVersion(head);
+  // Most objects are as the watch told them a moment ago, or as we wrote them since.
+  const auto known = [&view](const kube::Json& head) {
+    const kube::ObjectPtr there = view.Get(kube::KeyOf(head));
+    return there != nullptr && kube::Uid(*there) == kube::Uid(head) &&
+           AtLeastAsNew(kube::ResourceVersion(*there), kube::ResourceVersion(head));
   };
   ASSIGN_OR_RETURN(const kube::ObjectChanges read, kube::ReadChanges(client_, resource, all, known, stop),
                    "read consistently");

@@ -122,6 +122,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     bound_claims_.clear();
     releasing_.clear();
     in_doubt_.clear();
+    committed_.clear();
     pass_.reset();
     PublishKept({});
     metrics_.Waiting(0);
@@ -168,6 +169,7 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
     return {};
   }
   releasing_.clear();  // of a time before, which may have no key any more
+  committed_.clear();
   pass_.reset();
   TRY(cache_.ReadAll(stop), "begin to lead");
   // Before the first gang is looked at: others have been placed on these slots, and must not find them taken again.
@@ -346,6 +348,7 @@ base::Status GangController::Reconcile(const GangKey& key, const std::stop_token
   if (look.gang == nullptr) {
     counted_at_.erase(key);
     in_doubt_.erase(key);
+    committed_.erase(key);
   }
   if (look.gang == nullptr || HoldsSlots(*look.gang)) troubles_.erase(key);
   const auto lapsed_before = lapsed_;

@@ -156,6 +156,8 @@ class GangController {
                            const std::stop_token& stop);
   base::Status Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop);
   base::Status Release(const GangKey& key, const std::stop_token& stop);
+  base::Status ReadGangs(const std::stop_token& stop);
+  bool WasReadSinceItsPlan(const GangKey& key);
   base::Status Settle(const Look& look, const std::stop_token& stop);
   base::Status LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop);
   // The patches before `end`, or as many as are begun before `until`; returns once all that were begun are answered.
@@ -241,6 +243,15 @@ class GangController {
   // Versions of Gangs from which a status may still be written: by us, where the answer never came, or by who led
   // before. Of all that hold slots, when leadership begins.
   std::map<GangKey, std::string> in_doubt_;
+  // Consistent reads of all Gangs that went well: how many, and when the last began.
+  std::uint64_t gang_reads_ = 0;
+  base::MonotonicTime gangs_read_at_;
+  // Plans that we wrote and let nobody go by yet. Without one a release reads, which is always right.
+  struct Committed {
+    std::string version;      // the Gang's resourceVersion with it
+    std::uint64_t reads = 0;  // gang_reads_ once it was written
+  };
+  std::map<GangKey, Committed> committed_;
   // Between two slices; found again in the pods that are still gated.
   std::map<GangKey, Releasing> releasing_;
   std::unique_ptr<QueuePass> pass_;  // between two slices, else null; found again by walking anew

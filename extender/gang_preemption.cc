@@ -206,7 +206,7 @@ base::Status GangController::MakeRoom(const Look& look, Spares spares, QueuePass
 base::Status GangController::Preempt(const Look& look, const std::vector<Holding>& holdings,
                                      const RoomChoice& choice, const std::stop_token& stop) {
   // Somebody else may lead by now, and have chosen.
-  TRY(cache_.ReadGangs(stop), "check before preempting");
+  TRY(ReadGangs(stop), "check before preempting");
   for (const std::size_t i : choice.victims) {
     const auto& gang = holdings[i].gang;
     if (gang == nullptr) continue;

@@ -194,6 +194,7 @@ base::Status GangController::Commit(const Look& look, PlannedGang plan, const st
   }
   const std::string where = base::Counted(pods, "pod") + " on " + base::Counted(nodes.size(), "node");
   TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
+  if (const auto written = cache_.GangOf(key)) committed_[key] = {written->resource_version, gang_reads_};
   waiting_.erase(key);
   queue_.Add(key.ToString());
   if (look.members.let_go() == 0) return {};  // the release writes it

@@ -160,10 +160,31 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   return {};
 }
 
+base::Status GangController::ReadGangs(const std::stop_token& stop) {
+  const base::MonotonicTime began = clock_.Now();
+  TRY(cache_.ReadGangs(stop));
+  ++gang_reads_;
+  gangs_read_at_ = began;
+  return {};
+}
+
+// Of two plans over the same GPUs the later is revoked, so a release needs to have seen all that were there when its
+// own was written; one that came later is the other's to revoke. Gangs that were planned one after the other are let
+// go after one read.
+bool GangController::WasReadSinceItsPlan(const GangKey& key) {
+  const auto found = committed_.find(key);
+  if (found == committed_.end()) return false;
+  const Committed plan = std::move(found->second);
+  committed_.erase(found);
+  const auto gang = cache_.GangOf(key);
+  return gang != nullptr && gang->resource_version == plan.version && gang_reads_ > plan.reads &&
+         clock_.Now() - gangs_read_at_ < kReleaseStands;
+}
+
 base::Status GangController::Release(const GangKey& key, const std::stop_token& stop) {
   // Another leader may have planned over us since our commit, also for a rank that is let go long after the others: the
   // decision must stand on a consistent read too.
-  TRY(cache_.ReadGangs(stop), "check for overlapping plans");
+  if (!WasReadSinceItsPlan(key)) TRY(ReadGangs(stop), "check for overlapping plans");
   Plans plans = PlansThatStand();  // before the look: one that comes to stand later may not be in it
   ASSIGN_OR_RETURN(const Look look, LookAt(key, stop));
   Action action = Decide(look.Input(clock_.WallNow()));

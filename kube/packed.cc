@@ -18,14 +18,14 @@ struct Field {
   bool moves;  // it is not in the rest, so that objects of two versions have the same rest
 };
 // In the order of their bytes: each two bytes of length, the higher first, and its text. The note follows, as another
-// text, and then the maps: each two bytes of how many entries, and each entry two texts.
+// text, and then the maps, each two bytes of how many entries, and each entry two texts.
 constexpr std::array<Field, 6> kHead = {{{"metadata", "resourceVersion", true},
                                          {"metadata", "name", true},
                                          {"metadata", "namespace", true},
                                          {"metadata", "uid", true},
                                          {"spec", "nodeName", false},
                                          {"status", "phase", false}}};
-constexpr std::array<Field, 2> kMaps = {{{"metadata", "labels", true}, {"metadata", "annotations", true}}};
+constexpr std::array<std::string_view, 2> kMaps = {"labels", "annotations"};  // in metadata, not in the rest
 constexpr std::size_t kVersion = 0;
 // As a length or a number of entries: there is no such text or map, which is not the empty one.
 constexpr std::size_t kAbsent = 0xffff;
@@ -121,8 +121,8 @@ std::optional<Reader> ReaderOfMap(const Json& packed, std::string_view name) {
   if (!IsPacked(packed)) return std::nullopt;
   Reader reader(packed.get_binary());
   reader.Skip(kHead.size() + 1);
-  for (const Field& map : kMaps) {
-    if (map.name == name) return reader;
+  for (const std::string_view map : kMaps) {
+    if (map == name) return reader;
     reader.Entries([](std::string_view, std::string_view) { return false; });
   }
   return std::nullopt;
@@ -141,13 +141,13 @@ Json Packed(Json object, std::string_view note) {
   Writer writer;
   for (const Field& field : kHead) writer.Add(TextAt(object, field));
   writer.Add(note);
-  for (const Field& map : kMaps) writer.Add(Find(object, {map.in, map.name}));
+  for (const std::string_view map : kMaps) writer.Add(Find(object, {"metadata", map}));
   if (!writer.fits()) return object;
   for (const Field& field : kHead) {
     if (field.moves && TextAt(object, field)) object[field.in].erase(std::string(field.name));
   }
-  for (const Field& map : kMaps) {
-    if (Find(object, {map.in, map.name}) != nullptr) object[map.in].erase(std::string(map.name));
+  for (const std::string_view map : kMaps) {
+    if (Find(object, {"metadata", map}) != nullptr) object["metadata"].erase(std::string(map));
   }
   Json::to_cbor(object, writer.bytes());
   writer.bytes().shrink_to_fit();  // it grew by doubling, and stays
@@ -180,7 +180,7 @@ Json Unpacked(const Json& object) {
     if (head[i]) ObjectIn(whole, kHead[i].in)[kHead[i].name] = *head[i];
   }
   for (std::size_t i = 0; i < kMaps.size(); ++i) {
-    if (maps[i]) ObjectIn(whole, kMaps[i].in)[kMaps[i].name] = *std::move(maps[i]);
+    if (maps[i]) ObjectIn(whole, "metadata")[kMaps[i]] = *std::move(maps[i]);
   }
   return whole;
 }

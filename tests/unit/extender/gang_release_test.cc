@@ -1,4 +1,5 @@
 // A release is a request a pod, and the others are not to wait for all of them.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,8 @@
 #include <condition_variable>
 #include <mutex>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
@@ -30,6 +33,13 @@ const JobWords kBig{.name = "big", .pods = 8, .parallelism = "tp=8,dp=8"};
 bool IsRelease(const test::ApiRequest& request, std::string_view job) {
   return request.plural == "pods" && request.method == "PATCH" &&
          request.key.name.starts_with(std::string(job) + "-");
+}
+
+int ListsOfGangs(Cluster& cluster) {
+  const auto requests = cluster.server.requests();
+  return int(std::count_if(requests.begin(), requests.end(), [](const test::ApiRequest& one) {
+    return one.plural == "gangs" && one.method == "GET" && one.key.name.empty() && !one.watch();
+  }));
 }
 
 // Each patch of a pod takes longer than a slice.
@@ -64,17 +74,30 @@ TEST(Release, LetsTheRepairOfAnotherGangBePlannedBetweenTwoSlices) {
 
   const auto of_big = [](const test::ApiRequest& request) { return IsRelease(request, "big"); };
   repair.ExpectPlannedBeforeTheLast(of_big);
-  int patches = 0, lists = 0;
-  for (const test::ApiRequest& request : cluster.server.requests()) {
-    patches += of_big(request) ? 1 : 0;
-    lists +=
-        request.plural == "gangs" && request.method == "GET" && request.key.name.empty() && !request.watch()
-            ? 1
-            : 0;
-  }
-  EXPECT_EQ(patches, 8);
-  EXPECT_LE(lists, 3)
+  const auto requests = cluster.server.requests();
+  EXPECT_EQ(std::count_if(requests.begin(), requests.end(), of_big), 8);
+  EXPECT_LE(ListsOfGangs(cluster), 3)
       << "one for each release, one for what has another plan beside it now, and none for a slice";
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+// Each costs the API server as much as all Gangs are, and the worker waits for it.
+TEST(Release, OfGangsThatWerePlannedOneAfterTheOtherNeedsOneRead) {
+  Cluster cluster(kTwoUnits);
+  const auto holder = [](int node) { return "holder-" + std::to_string(node); };
+  for (int i = 0; i < 16; ++i) cluster.PutLonePod(holder(i), fmt::format("node-{:02}", i), 8);
+  RunningExtender extender(cluster);
+  const std::vector<std::string> jobs{"one", "two", "three"};
+  for (const std::string& job : jobs) cluster.Submit({.name = job, .pods = 4, .parallelism = "tp=8,dp=4"});
+  const auto all = [&jobs](const auto& is) { return std::all_of(jobs.begin(), jobs.end(), is); };
+  ASSERT_TRUE(extender.Until([&] {
+    return all([&](const auto& job) { return cluster.Summary(job) == "Waiting: NotEnoughFree"; });
+  }));
+  cluster.server.ClearRequests();
+  for (int i = 0; i < 16; ++i) cluster.server.Remove(kube::kPods, {"other", holder(i)});
+  ASSERT_TRUE(
+      extender.Until([&] { return all([&](const auto& job) { return cluster.Released(job) == 4; }); }));
+  EXPECT_EQ(ListsOfGangs(cluster), 1);
   EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
