@@ -114,7 +114,7 @@ std::string Victims(int nodes) {
   return fmt::format(R"({{"Pod":{{"metadata":{{"name":"lone"}}}},"NodeNameToMetaVictims":{{{}}}}})", list);
 }
 
-// 16,384 nodes; names beyond do not exist.
+// 16,384 nodes, of which three in five are free and the others used in part; names beyond do not exist.
 std::shared_ptr<const Snapshot> SnapshotOfAll() {
   auto synthetic = topology::ParseSynthetic(
       "su:1024 node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100");
@@ -123,10 +123,17 @@ std::shared_ptr<const Snapshot> SnapshotOfAll() {
   auto fabric = std::make_shared<const topology::Fabric>(
       topology::BuildFabric(std::move(synthetic->nodes), synthetic->declaration));
   std::vector<placement::NodeState> states(fabric->nodes.size());
-  for (auto& state : states)
-    state = {.free_gpus = 0xff, .free_milli_cpu = 192'000, .free_memory_bytes = 1LL << 40, .free_pods = 110};
+  std::mt19937 chance(20261129);
+  for (auto& state : states) {
+    const bool used = chance() % 5 < 2;
+    state = {.free_gpus = used ? (1u << (1 + chance() % 7)) - 1 : 0xff,
+             .free_milli_cpu = 192'000,
+             .free_memory_bytes = 1LL << 40,
+             .free_pods = 110};
+  }
   auto snapshot = std::make_shared<Snapshot>();
-  snapshot->fabrics.push_back({fabric, placement::ClusterState(fabric, states), {}, std::make_shared<const NodeIndex>(*fabric)});
+  snapshot->fabrics.push_back(
+      {fabric, placement::ClusterState(fabric, states), {}, std::make_shared<const NodeIndex>(*fabric)});
   return snapshot;
 }
 

@@ -84,7 +84,8 @@ kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& en
   if (asked->apart) names = NamesOf(*asked->apart);
   const bool plain = asked->apart || std::all_of(names.begin(), names.end(), IsPlainName);
   const auto snapshot = endpoints.snapshot();
-  const std::vector<HostScore> scores = Prioritize(asked->args, snapshot.get());
+  std::vector<HostScore> scores = Prioritize(asked->args, snapshot.get());
+  KeepDifferences(scores);
   return Told(plain ? ToBodyOfPlain(scores) : ToBody(scores));
 }
 
@@ -145,6 +146,13 @@ std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snap
     }
   }
   return scores;
+}
+
+void KeepDifferences(std::vector<HostScore>& scores) {
+  int least = kTopScore;
+  for (const HostScore& one : scores) least = std::min(least, one.score);
+  std::erase_if(scores, [least](const HostScore& one) { return one.score == least; });
+  for (HostScore& one : scores) one.score -= least;
 }
 
 // Printed by hand, as the scores: a tree of 5,000 small values takes longer to build than all the rest of the verb.

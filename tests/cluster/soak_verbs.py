@@ -58,9 +58,9 @@ def kept_by(answer):
 def wrong_scores(nodes, answer):
     if wrong := is_whole(answer, list):
         return wrong
-    scores = {one.get("Host"): one.get("Score") for one in answer}
-    if len(answer) != len(nodes) or scores.keys() != set(nodes):
-        return f"is of other nodes than it was asked about: {sorted(map(str, scores.keys() ^ set(nodes)))[:5]}, or names one twice"
+    scores = {one.get("Host"): one.get("Score") for one in answer}  # a node that is not told has 0
+    if len(answer) != len(scores) or scores.keys() - set(nodes):
+        return f"is of other nodes than it was asked about: {sorted(map(str, scores.keys() - set(nodes)))[:5]}, or names one twice"
     bad = [node for node, score in scores.items() if not isinstance(score, int) or not 0 <= score <= TOP_SCORE]
     return f"gives {bad[0]} the score {scores[bad[0]]!r}" if bad else ""
 

@@ -28,11 +28,12 @@ class AnswersTest(unittest.TestCase):
             with self.subTest(answer):
                 self.assertNotEqual(wrong_filter(NODES, answer), "")
 
-    def test_prioritize_gives_each_node_a_score_that_the_scheduler_takes(self):
+    def test_prioritize_gives_nodes_scores_that_the_scheduler_takes(self):
         def scores(**by_node):
             return [{"Host": node, "Score": score} for node, score in by_node.items()]
-        self.assertEqual(wrong_scores(NODES, scores(n0=0, n1=10)), "")
-        for answer in (scores(n0=0), scores(n0=0, n1=11), scores(n0=-1, n1=0), scores(n0=0, n2=0), scores(n0=0, n1=None),
+        for answer in (scores(n0=0, n1=10), scores(n1=10), []):
+            self.assertEqual(wrong_scores(NODES, answer), "")
+        for answer in (scores(n0=0, n1=11), scores(n0=-1, n1=0), scores(n0=0, n2=0), scores(n0=0, n1=None),
                        scores(n0=0, n1=1) * 2, {}):
             with self.subTest(answer):
                 self.assertNotEqual(wrong_scores(NODES, answer), "")
@@ -93,7 +94,7 @@ class VerbsTest(unittest.TestCase):
         self.assertIsNone(verbs.look("", [], self.is_there)[1], "nobody leads")
 
     def test_a_wrong_answer_is_named_with_its_host_and_verb(self):
-        Scripted.answers["/prioritize"] = []
+        Scripted.answers["/prioritize"] = [{"Host": "n2", "Score": 3}]
         broken, _ = Verbs(self.heddle, ["host-a"], NODES).look("host-a", [], self.is_there)
         self.assertEqual(len(broken), 1)
         self.assertIn("VerbsAnswer: of host-a's extender prioritize's answer is of other nodes", broken[0])

@@ -180,20 +180,18 @@ std::string PodScheduler::Best(const Json& pod, const std::vector<std::string>& 
   if (!verb_ || nodes.size() == 1) return nodes.front();
   const auto told = verb_(active_, "/prioritize", {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nodes}});
   if (!told) return nodes.front();
-  std::map<std::string, std::int64_t> scores;
+  std::map<std::string, std::int64_t> scores;  // a node that is not told has 0
   for (const Json& one : *told) {
-    scores[kube::StringAt(one, {"Host"})] = kube::IntAt(one, {"Score"}).value_or(-1);
-  }
-  std::string best;
-  for (const std::string& node : nodes) {
-    const auto score = scores.find(node);
-    if (score == scores.end() || score->second < 0 || score->second > 10) {
-      wrong_("prioritize gave node " + node + " no score from 0 to 10: " + told->dump());
+    const std::string node = kube::StringAt(one, {"Host"});
+    const std::int64_t score = kube::IntAt(one, {"Score"}).value_or(-1);
+    const bool asked = std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+    if (!asked || score < 0 || score > 10 || !scores.emplace(node, score).second) {
+      wrong_("prioritize gave one of the nodes it was asked about no score from 0 to 10: " + told->dump());
       return nodes.front();
     }
-    if (best.empty() || score->second > scores[best]) best = node;
   }
-  return best;
+  return *std::max_element(nodes.begin(), nodes.end(),
+                           [&scores](const auto& a, const auto& b) { return scores[a] < scores[b]; });
 }
 
 // Where the fewest pods of less priority have to go, lowest first. Those of gangs that have a plan wait for their place:

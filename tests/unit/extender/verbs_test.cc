@@ -100,9 +100,8 @@ TEST(Filter, GivesWholeNodesBackToASchedulerThatSentThem) {
   EXPECT_EQ(answer["Nodes"]["items"], Json::parse(R"([{"metadata":{"name":"n2"},"spec":{"x":1}}])"));
 }
 
-TEST(Prioritize, ScoresEveryNameAndKnowsNothingBeforeTheFirstSnapshot) {
-  EXPECT_EQ(Post("/prioritize", Args("{}")),
-            Json::parse(R"([{"Host":"n1","Score":0},{"Host":"n2","Score":0},{"Host":"n3","Score":0}])"));
+TEST(Prioritize, KnowsNothingBeforeTheFirstSnapshot) {
+  EXPECT_EQ(Post("/prioritize", Args("{}")), Json::array());
 }
 
 std::shared_ptr<Snapshot> TwoNodes() {
@@ -123,7 +122,21 @@ TEST(Prioritize, WritesPlainNamesAsItWritesAny) {
     scores.push_back({names[std::size_t(i) % names.size()], i});
     EXPECT_EQ(ToBodyOfPlain(scores), ToBody(scores));
   }
-  EXPECT_EQ(Post("/prioritize", Args("{}", R"(["n1","no \"node","n3"])"))[1]["Host"], "no \"node");
+  scores = {{"no \"node", 3}};
+  EXPECT_EQ(Json::parse(ToBody(scores))[0]["Host"], "no \"node");
+}
+
+TEST(Prioritize, TellsTheSchedulerOnlyHowNodesDiffer) {
+  const auto kept = [](std::vector<HostScore> scores) {
+    KeepDifferences(scores);
+    return scores;
+  };
+  using Scores = std::vector<HostScore>;
+  EXPECT_EQ(kept({{"a", 3}, {"b", 10}, {"c", 3}, {"d", 4}}), (Scores{{"b", 7}, {"d", 1}}));
+  EXPECT_EQ(kept({{"a", 0}, {"b", 10}}), (Scores{{"b", 10}}));
+  EXPECT_EQ(kept({{"a", 10}, {"b", 10}}), Scores());
+  EXPECT_EQ(kept({{"a", 5}}), Scores());
+  EXPECT_EQ(kept({}), Scores());
 }
 
 TEST(Prioritize, PrefersTheNodeThatIsAlreadyBrokenAndStaysWithinTen) {

@@ -101,6 +101,14 @@ TEST_F(PodSchedulerTest, SaysWhatKubeSchedulerWouldStumbleOver) {
   EXPECT_THAT(wrong_, testing::ElementsAre(testing::HasSubstr("no score from 0 to 10")));
 }
 
+TEST_F(PodSchedulerTest, TakesANodeThatIsNotToldForOneWithoutAScore) {
+  answers_["/prioritize"] = [](const Json&) { return Json::array({{{"Host", "node-1"}, {"Score", 1}}}); };
+  Pod("lone", 2, 0);
+  Pass(seconds(5));
+  EXPECT_EQ(NodeOf("lone"), "node-1");
+  EXPECT_THAT(wrong_, testing::IsEmpty());
+}
+
 TEST_F(PodSchedulerTest, PreemptsTheFewestOfLessPriorityAndOnlyWhatTheExtenderLeavesOnTheList) {
   Pod("small", 4, 0, "node-0");
   Pod("small-too", 4, 0, "node-0");
