@@ -114,7 +114,7 @@ std::string Victims(int nodes) {
   return fmt::format(R"({{"Pod":{{"metadata":{{"name":"lone"}}}},"NodeNameToMetaVictims":{{{}}}}})", list);
 }
 
-// 16,384 nodes, of which three in five are free and the others used in part; names beyond do not exist.
+// 16,384 nodes with room for the pod, as the scheduler asks about: three in five are free, the others used in part.
 std::shared_ptr<const Snapshot> SnapshotOfAll() {
   auto synthetic = topology::ParseSynthetic(
       "su:1024 node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100");
@@ -126,7 +126,7 @@ std::shared_ptr<const Snapshot> SnapshotOfAll() {
   std::mt19937 chance(20261129);
   for (auto& state : states) {
     const bool used = chance() % 5 < 2;
-    state = {.free_gpus = used ? (1u << (1 + chance() % 7)) - 1 : 0xff,
+    state = {.free_gpus = used ? (1u << (4 + chance() % 4)) - 1 : 0xff,
              .free_milli_cpu = 192'000,
              .free_memory_bytes = 1LL << 40,
              .free_pods = 110};
