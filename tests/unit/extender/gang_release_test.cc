@@ -95,6 +95,9 @@ TEST(Release, OfGangsThatWerePlannedOneAfterTheOtherNeedsOneRead) {
   }));
   cluster.server.ClearRequests();
   for (int i = 0; i < 16; ++i) cluster.server.Remove(kube::kPods, {"other", holder(i)});
+  const JobWords part{.name = "part", .pods = 2, .parallelism = "tp=8,dp=2"};
+  cluster.PutPod(part, cluster.PutJob(part), 0);
+  WaitUntilKnown(cluster, extender, "part-0");  // so that all three find room at once
   ASSERT_TRUE(
       extender.Until([&] { return all([&](const auto& job) { return cluster.Released(job) == 4; }); }));
   EXPECT_EQ(ListsOfGangs(cluster), 1);
