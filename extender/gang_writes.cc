@@ -170,15 +170,12 @@ base::Status GangController::ReadGangs(const std::stop_token& stop) {
 
 // Of two plans over the same GPUs the later is revoked, so a release needs to have seen all that were there when its
 // own was written; one that came later is the other's to revoke. Gangs that were planned one after the other are let
-// go after one read.
+// go after one read. It answers for the first release of a plan only: each after that reads.
 bool GangController::WasReadSinceItsPlan(const GangKey& key) {
-  const auto found = committed_.find(key);
-  if (found == committed_.end()) return false;
-  const Committed plan = std::move(found->second);
-  committed_.erase(found);
+  const auto plan = committed_.extract(key);
   const auto gang = cache_.GangOf(key);
-  return gang != nullptr && gang->resource_version == plan.version && gang_reads_ > plan.reads &&
-         clock_.Now() - gangs_read_at_ < kReleaseStands;
+  return !plan.empty() && gang != nullptr && gang->resource_version == plan.mapped().version &&
+         gang_reads_ > plan.mapped().reads && clock_.Now() - gangs_read_at_ < kReleaseStands;
 }
 
 base::Status GangController::Release(const GangKey& key, const std::stop_token& stop) {

@@ -186,7 +186,10 @@ std::string PodScheduler::Best(const Json& pod, const std::vector<std::string>& 
     const std::int64_t score = kube::IntAt(one, {"Score"}).value_or(-1);
     const bool asked = std::find(nodes.begin(), nodes.end(), node) != nodes.end();
     if (!asked || score < 0 || score > 10 || !scores.emplace(node, score).second) {
-      wrong_("prioritize gave one of the nodes it was asked about no score from 0 to 10: " + told->dump());
+      wrong_(
+          "prioritize named a node that it was not asked about, or one twice, or gave it no score from 0 to "
+          "10: " +
+          told->dump());
       return nodes.front();
     }
   }

@@ -29,8 +29,8 @@ Json Args(const char* annotations, const char* names = R"(["n1","n2","n3"])") {
   return args;
 }
 
-Json Post(const char* path, const Json& body) {
-  const kube::ServedAnswer answer = Answer({"POST", path, body.dump()}, NoCluster());
+Json Post(const char* path, const Json& body, const Endpoints& endpoints = NoCluster()) {
+  const kube::ServedAnswer answer = Answer({"POST", path, body.dump()}, endpoints);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.content_type, "application/json");
   return Json::parse(answer.body);
@@ -122,8 +122,11 @@ TEST(Prioritize, WritesPlainNamesAsItWritesAny) {
     scores.push_back({names[std::size_t(i) % names.size()], i});
     EXPECT_EQ(ToBodyOfPlain(scores), ToBody(scores));
   }
-  scores = {{"no \"node", 3}};
-  EXPECT_EQ(Json::parse(ToBody(scores))[0]["Host"], "no \"node");
+  Endpoints endpoints = NoCluster();
+  endpoints.snapshot = TwoNodes;
+  const Json of_a_gang =
+      Args(R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"no \"node"})", R"(["n1","no \"node","n3"])");
+  EXPECT_EQ(Post("/prioritize", of_a_gang, endpoints), Json::array({{{"Host", "no \"node"}, {"Score", 10}}}));
 }
 
 TEST(Prioritize, TellsTheSchedulerOnlyHowNodesDiffer) {
